@@ -1,0 +1,3 @@
+//! The orthant command.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! Region -> chunks -> elements: array specifications, reading and writing.
+//!
+//! Must not know node layout or syncs.

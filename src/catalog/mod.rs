@@ -1,0 +1,3 @@
+//! The hierarchy: paths, ids, documents, attributes, blobs.
+//!
+//! Must not touch payloads.

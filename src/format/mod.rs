@@ -1,0 +1,27 @@
+//! Structures of the file, struct <-> bytes, pure. Mirrors `format-spec/` file by file.
+//!
+//! Holds encodings and their validation. Must not do I/O, cache, or read what a structure points at.
+
+pub(crate) mod document;
+pub(crate) mod dtype;
+pub(crate) mod extent;
+pub(crate) mod json;
+
+/// Where the data region starts: after the header block and the two slot blocks.
+pub(crate) const DATA_START: u64 = 0x3000;
+/// Block size: slots and commits start at its multiples, so no block mixes two commits.
+pub(crate) const BLOCK: u64 = 4096;
+/// Every extent starts at a multiple of this.
+pub(crate) const ALIGN: u64 = 8;
+
+/// Number of a durable commit, at least 1.
+pub(crate) type Generation = u64;
+
+/// Identity of a group or an array in its container; never reused. The root group is 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ObjectId(pub(crate) u64);
+
+impl ObjectId {
+    /// The root group.
+    pub(crate) const ROOT: Self = Self(0);
+}

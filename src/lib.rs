@@ -1,0 +1,24 @@
+//! One file of chunked n-dimensional arrays that grow in every direction, with atomic commits.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(
+    not(test),
+    expect(
+        dead_code,
+        reason = "rooms land before the handles that use them; removed with the last of them"
+    )
+)]
+
+mod array;
+mod bytes;
+mod catalog;
+mod codec;
+mod error;
+mod format;
+mod grid;
+mod index;
+mod limits;
+mod store;
+mod txn;
+
+pub use error::{Error, ErrorKind, Result};
+pub use limits::Limits;

@@ -1,0 +1,3 @@
+//! The medium: file, map, memory; locks; creation and replacement of files.
+//!
+//! Must not know the meaning of bytes.

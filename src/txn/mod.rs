@@ -1,0 +1,3 @@
+//! Snapshots, the writer, commit, opening and creation.
+//!
+//! Must not know codecs or geometry.
