@@ -187,6 +187,16 @@ impl Error {
         }
     }
 
+    /// The same fault where the argument came from a file: a broken rule is damage, not a caller's mistake.
+    pub(crate) fn into_corrupt(self) -> Self {
+        match self {
+            Self::InvalidArgument(d) | Self::OutOfDomain(d) | Self::TypeMismatch(d) => {
+                Self::Corrupt(d)
+            }
+            other => other,
+        }
+    }
+
     /// Adds the absolute byte offset in the file.
     pub(crate) fn at(mut self, offset: u64) -> Self {
         self.detail_mut().offset = Some(offset);

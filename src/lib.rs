@@ -21,4 +21,6 @@ mod store;
 mod txn;
 
 pub use error::{Error, ErrorKind, Result};
+pub use format::dtype::{DataType, Field, TimeUnit};
+pub use format::json::Json;
 pub use limits::Limits;
