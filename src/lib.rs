@@ -23,4 +23,5 @@ mod txn;
 pub use error::{Error, ErrorKind, Result};
 pub use format::dtype::{DataType, Field, TimeUnit};
 pub use format::json::Json;
+pub use grid::{Bound, Domain, Region, RegionItem, Stepped};
 pub use limits::Limits;
