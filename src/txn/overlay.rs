@@ -1,0 +1,56 @@
+//! A writer's uncommitted changes.
+//!
+//! Holds [`Overlay`], a sorted map behind a lock. Must not know the committed state.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use parking_lot::RwLock;
+
+use super::{Change, Key, Value};
+
+/// Changes by key; the last one of a key wins.
+#[derive(Debug, Default)]
+pub(crate) struct Overlay {
+    changes: RwLock<BTreeMap<Key, Option<Value>>>,
+}
+
+impl Overlay {
+    /// Replaces what was said about `key` before.
+    pub(crate) fn set(&self, key: Key, value: Option<Value>) {
+        self.changes.write().insert(key, value);
+    }
+
+    /// Applies all changes at once: nobody sees a part of them.
+    pub(crate) fn extend(&self, changes: impl IntoIterator<Item = Change>) {
+        self.changes.write().extend(changes);
+    }
+
+    /// What is said about `key`: nothing, a value, or that it is deleted.
+    pub(crate) fn get(&self, key: &[u8]) -> Option<Option<Value>> {
+        self.changes.read().get(key).cloned()
+    }
+
+    /// The first change in `lower..upper`.
+    pub(crate) fn first(&self, lower: Bound<&[u8]>, upper: &[u8]) -> Option<Change> {
+        let changes = self.changes.read();
+        let mut range = changes.range::<[u8], _>((lower, Bound::Unbounded));
+        let (key, value) = range.next()?;
+        (key.as_slice() < upper).then(|| (key.clone(), value.clone()))
+    }
+
+    /// True when nothing is staged.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.changes.read().is_empty()
+    }
+
+    /// Removes and returns all changes, ascending by key.
+    pub(crate) fn take(&self) -> BTreeMap<Key, Option<Value>> {
+        std::mem::take(&mut *self.changes.write())
+    }
+
+    /// Puts back changes a failed commit took; none was staged in between.
+    pub(crate) fn restore(&self, changes: BTreeMap<Key, Option<Value>>) {
+        *self.changes.write() = changes;
+    }
+}

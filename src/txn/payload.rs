@@ -1,0 +1,111 @@
+//! Bytes of a payload or blob, as the rooms above see them.
+//!
+//! Holds [`Payload`] and the checks every read of an extent passes. Must not decode.
+
+use std::ops::{Deref, Range};
+
+use crate::bytes::crc32c;
+use crate::error::{Error, Result};
+use crate::format::extent::Extent;
+use crate::format::{ALIGN, DATA_START};
+use crate::store::{Span, Storage};
+
+/// Stored bytes: lent by the medium, or a private copy.
+#[derive(Debug, Clone)]
+pub(crate) enum Payload {
+    /// Lent by the map; held alive by the span.
+    Lent(Span),
+    /// Copied.
+    Owned(Vec<u8>),
+}
+
+impl Payload {
+    /// The bytes as a vector of the caller's own.
+    pub(crate) fn into_vec(self) -> Vec<u8> {
+        match self {
+            Self::Lent(span) => span.to_vec(),
+            Self::Owned(bytes) => bytes,
+        }
+    }
+}
+
+impl Deref for Payload {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Lent(span) => span,
+            Self::Owned(bytes) => bytes,
+        }
+    }
+}
+
+/// Refuses an extent that does not lie, aligned and not empty, in the data region below `end`.
+pub(crate) fn check_bounds(extent: Extent, end: u64) -> Result<()> {
+    let stop = extent.offset.checked_add(extent.len);
+    if extent.len > 0
+        && extent.offset >= DATA_START
+        && extent.offset.is_multiple_of(ALIGN)
+        && stop.is_some_and(|stop| stop <= end)
+    {
+        return Ok(());
+    }
+    Err(Error::corrupt("extent")
+        .at(extent.offset)
+        .spanning(extent.len)
+        .expected(format_args!(
+            "a multiple of {ALIGN} from {DATA_START}, not empty, ending by {end}"
+        ))
+        .found(format_args!(
+            "offset {} + length {}",
+            extent.offset, extent.len
+        ))
+        .help("run `orthant check`"))
+}
+
+/// The absolute position and length of `range` within `extent`.
+pub(crate) fn locate(extent: Extent, range: &Range<u64>) -> Result<(u64, usize)> {
+    let len = range.end.checked_sub(range.start);
+    let offset = extent.offset.checked_add(range.start);
+    match (offset, len.map(usize::try_from)) {
+        (Some(offset), Some(Ok(len))) if range.end <= extent.len => Ok((offset, len)),
+        _ => Err(Error::corrupt("extent")
+            .at(extent.offset)
+            .spanning(extent.len)
+            .expected("a range inside the extent")
+            .found(format_args!("{}..{}", range.start, range.end))),
+    }
+}
+
+/// Reads `len` bytes at `offset`, without a copy where the medium can lend them.
+pub(crate) fn read(storage: &dyn Storage, offset: u64, len: usize) -> Result<Payload> {
+    if let Some(span) = storage.map(offset, len) {
+        return Ok(Payload::Lent(span));
+    }
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(len).map_err(|_| {
+        Error::limit("memory for a payload")
+            .at(offset)
+            .expected("a length that this machine can hold")
+            .found(len)
+    })?;
+    bytes.resize(len, 0);
+    storage
+        .read_exact_at(offset, &mut bytes)
+        .map_err(|e| Error::io("cannot read a payload", e).at(offset))?;
+    Ok(Payload::Owned(bytes))
+}
+
+/// Refuses bytes whose checksum is not the one their record holds.
+pub(crate) fn verify(extent: Extent, bytes: &[u8]) -> Result<()> {
+    let found = crc32c(bytes);
+    if found == extent.crc {
+        return Ok(());
+    }
+    Err(Error::corrupt("payload")
+        .at(extent.offset)
+        .spanning(extent.len)
+        .expected(format_args!("crc32c {:08x}", extent.crc))
+        .found(format_args!("{found:08x}"))
+        .help("the stored bytes are damaged; restore them from a copy, or erase the chunk"))
+}
