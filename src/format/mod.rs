@@ -6,6 +6,10 @@ pub(crate) mod document;
 pub(crate) mod dtype;
 pub(crate) mod extent;
 pub(crate) mod json;
+pub(crate) mod key;
+pub(crate) mod node;
+pub(crate) mod pack;
+pub(crate) mod record;
 
 /// Where the data region starts: after the header block and the two slot blocks.
 pub(crate) const DATA_START: u64 = 0x3000;
