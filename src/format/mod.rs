@@ -2,15 +2,25 @@
 //!
 //! Holds encodings and their validation. Must not do I/O, cache, or read what a structure points at.
 
+pub(crate) mod commit;
 pub(crate) mod document;
 pub(crate) mod dtype;
 pub(crate) mod extent;
+pub(crate) mod foreign;
+pub(crate) mod header;
+pub(crate) mod history;
 pub(crate) mod json;
 pub(crate) mod key;
 pub(crate) mod node;
 pub(crate) mod pack;
 pub(crate) mod record;
+pub(crate) mod slot;
+pub(crate) mod snapshot;
 
+/// Format major version of the files this library writes and reads.
+pub(crate) const MAJOR: u16 = 0;
+/// Format minor version of the files this library writes; informative.
+pub(crate) const MINOR: u16 = 0;
 /// Where the data region starts: after the header block and the two slot blocks.
 pub(crate) const DATA_START: u64 = 0x3000;
 /// Block size: slots and commits start at its multiples, so no block mixes two commits.
