@@ -1,6 +1,24 @@
 //! Data types of elements. Spec: `format-spec/10-documents.md`, "Data types".
 //!
-//! Holds [`DataType`], its document form and its sizes. Must not hold element values (see `fill.rs`).
+//! Holds [`DataType`], its document form, its sizes and its short names. Must not hold element values (see `fill.rs`) or
+//! other software's spellings (see `npy_descr.rs`).
+//!
+//! Invariants of a valid type: every length and scale is at least 1; a record has fields of fixed size with unique
+//! names, nested at most [`NESTING_MAX`] deep; an element's size is at most [`ITEM_SIZE_MAX`].
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::json::{Json, duplicate_name};
+use crate::error::{Error, Result};
+use crate::limits::NAME_LEN_MAX;
+
+/// Largest element: its fill value, as base64, still fits the largest document.
+pub(crate) const ITEM_SIZE_MAX: usize = 3 << 20;
+/// Deepest nesting of records within records.
+pub(crate) const NESTING_MAX: usize = 8;
+/// Most fields of one record.
+pub(crate) const FIELDS_MAX: usize = 4096;
 
 /// The type of an array's elements.
 #[non_exhaustive]
@@ -103,4 +121,691 @@ pub enum TimeUnit {
     Attosecond,
     /// `generic`
     Generic,
+}
+
+const UNITS: [(TimeUnit, &str); 14] = [
+    (TimeUnit::Year, "Y"),
+    (TimeUnit::Month, "M"),
+    (TimeUnit::Week, "W"),
+    (TimeUnit::Day, "D"),
+    (TimeUnit::Hour, "h"),
+    (TimeUnit::Minute, "m"),
+    (TimeUnit::Second, "s"),
+    (TimeUnit::Millisecond, "ms"),
+    (TimeUnit::Microsecond, "us"),
+    (TimeUnit::Nanosecond, "ns"),
+    (TimeUnit::Picosecond, "ps"),
+    (TimeUnit::Femtosecond, "fs"),
+    (TimeUnit::Attosecond, "as"),
+    (TimeUnit::Generic, "generic"),
+];
+
+impl TimeUnit {
+    /// NumPy's name of the unit.
+    pub fn name(self) -> &'static str {
+        UNITS
+            .iter()
+            .find(|(unit, _)| *unit == self)
+            .map_or("generic", |(_, name)| name)
+    }
+
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        UNITS
+            .iter()
+            .find(|(_, n)| *n == name)
+            .map(|(unit, _)| *unit)
+    }
+}
+
+/// Types without parameters: type, document name, size, size of the numbers in it, short name.
+type Plain = (DataType, &'static str, usize, usize, &'static str);
+
+const PLAIN: [Plain; 15] = [
+    (DataType::Bool, "bool", 1, 1, "bool"),
+    (DataType::Int8, "int8", 1, 1, "i8"),
+    (DataType::Int16, "int16", 2, 2, "i16"),
+    (DataType::Int32, "int32", 4, 4, "i32"),
+    (DataType::Int64, "int64", 8, 8, "i64"),
+    (DataType::Uint8, "uint8", 1, 1, "u8"),
+    (DataType::Uint16, "uint16", 2, 2, "u16"),
+    (DataType::Uint32, "uint32", 4, 4, "u32"),
+    (DataType::Uint64, "uint64", 8, 8, "u64"),
+    (DataType::Float16, "float16", 2, 2, "f16"),
+    (DataType::Bfloat16, "bfloat16", 2, 2, "bf16"),
+    (DataType::Float32, "float32", 4, 4, "f32"),
+    (DataType::Float64, "float64", 8, 8, "f64"),
+    (DataType::Complex64, "complex64", 8, 4, "c64"),
+    (DataType::Complex128, "complex128", 16, 8, "c128"),
+];
+
+impl DataType {
+    fn plain(&self) -> Option<&'static Plain> {
+        PLAIN.iter().find(|(data_type, ..)| data_type == self)
+    }
+
+    /// The plain type of that document name.
+    fn plain_by_name(name: &str) -> Option<Self> {
+        match name {
+            "string" => Some(Self::String),
+            "bytes" => Some(Self::Bytes),
+            _ => PLAIN
+                .iter()
+                .find(|(_, n, ..)| *n == name)
+                .map(|(data_type, ..)| data_type.clone()),
+        }
+    }
+
+    /// Bytes of one element; `None` for text and bytes of any length, and for a record too large to count.
+    pub fn item_size(&self) -> Option<usize> {
+        match self {
+            Self::RawBytes { length } => usize::try_from(*length).ok(),
+            Self::Datetime64 { .. } | Self::Timedelta64 { .. } => Some(8),
+            Self::String | Self::Bytes => None,
+            Self::Structured(fields) => fields.iter().try_fold(0_usize, |size, field| {
+                size.checked_add(field.data_type.item_size()?)
+            }),
+            plain => plain.plain().map(|(_, _, size, ..)| *size),
+        }
+    }
+
+    /// True for text and bytes of any length.
+    pub fn is_variable_length(&self) -> bool {
+        matches!(self, Self::String | Self::Bytes)
+    }
+
+    /// Size of the equal numbers that an element is made of: 4 for `complex64`, 1 for raw bytes; `None` for records and
+    /// variable length.
+    pub(crate) fn number_size(&self) -> Option<usize> {
+        match self {
+            Self::RawBytes { .. } => Some(1),
+            Self::Datetime64 { .. } | Self::Timedelta64 { .. } => Some(8),
+            Self::String | Self::Bytes | Self::Structured(_) => None,
+            plain => plain.plain().map(|(_, _, _, number, _)| *number),
+        }
+    }
+
+    /// True when big and little endian elements differ.
+    pub(crate) fn has_byte_order(&self) -> bool {
+        match self {
+            Self::Structured(fields) => fields.iter().any(|f| f.data_type.has_byte_order()),
+            other => other.number_size().is_some_and(|size| size > 1),
+        }
+    }
+
+    /// Reverses the bytes of every number in whole elements: big endian to little or back.
+    pub(crate) fn swap_bytes(&self, elements: &mut [u8]) {
+        match self {
+            Self::Structured(fields) => {
+                let Some(item_size) = self.item_size().filter(|size| *size > 0) else {
+                    return;
+                };
+                for element in elements.chunks_exact_mut(item_size) {
+                    let mut rest = element;
+                    for field in fields {
+                        let size = field.data_type.item_size().unwrap_or(0).min(rest.len());
+                        let (head, tail) = rest.split_at_mut(size);
+                        field.data_type.swap_bytes(head);
+                        rest = tail;
+                    }
+                }
+            }
+            other => match other.number_size() {
+                Some(2) => reverse_each::<2>(elements),
+                Some(4) => reverse_each::<4>(elements),
+                Some(8) => reverse_each::<8>(elements),
+                _ => {}
+            },
+        }
+    }
+
+    /// Checks the invariants of this module.
+    pub(crate) fn validate(&self) -> Result<()> {
+        self.validate_nested(NESTING_MAX)?;
+        match self.item_size() {
+            Some(size) if size <= ITEM_SIZE_MAX => Ok(()),
+            None if self.is_variable_length() => Ok(()),
+            size => {
+                let found = size.map_or("more than can be counted".to_owned(), |s| s.to_string());
+                Err(Error::limit("bytes of one element")
+                    .expected(format_args!("at most {ITEM_SIZE_MAX}"))
+                    .found(found))
+            }
+        }
+    }
+
+    fn validate_nested(&self, nesting_left: usize) -> Result<()> {
+        match self {
+            Self::RawBytes { length: 0 } => Err(Error::invalid("length of the raw bytes type")
+                .expected("at least 1")
+                .found(0)),
+            Self::Datetime64 { scale, .. } | Self::Timedelta64 { scale, .. }
+                if *scale == 0 || i32::try_from(*scale).is_err() =>
+            {
+                Err(Error::invalid("scale of a time type")
+                    .expected("1..=2147483647")
+                    .found(scale))
+            }
+            Self::Structured(fields) => validate_fields(fields, nesting_left),
+            _ => Ok(()),
+        }
+    }
+
+    /// The `data_type` member of a document.
+    pub fn to_json(&self) -> Json {
+        let with = |name: &str, configuration: Json| {
+            Json::object([("name", Json::text(name)), ("configuration", configuration)])
+        };
+        let time = |name: &str, unit: TimeUnit, scale: u32| {
+            let unit = ("unit", Json::text(unit.name()));
+            with(
+                name,
+                Json::object([unit, ("scale_factor", Json::I64(scale.into()))]),
+            )
+        };
+        match self {
+            Self::RawBytes { length } => {
+                let length = Json::I64((*length).into());
+                with("raw_bytes", Json::object([("length_bytes", length)]))
+            }
+            Self::Datetime64 { unit, scale } => time("numpy.datetime64", *unit, *scale),
+            Self::Timedelta64 { unit, scale } => time("numpy.timedelta64", *unit, *scale),
+            Self::Structured(fields) => {
+                let fields = fields
+                    .iter()
+                    .map(|f| Json::Array(vec![Json::text(&f.name), f.data_type.to_json()]))
+                    .collect();
+                with(
+                    "structured",
+                    Json::object([("fields", Json::Array(fields))]),
+                )
+            }
+            plain => Json::text(plain.to_string()),
+        }
+    }
+
+    /// Reads the `data_type` member of a document.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported` for a type this version does not know, `InvalidArgument` for a malformed one.
+    pub fn from_json(json: &Json) -> Result<Self> {
+        let data_type = Self::from_json_nested(json, NESTING_MAX)?;
+        data_type.validate()?;
+        Ok(data_type)
+    }
+
+    fn from_json_nested(json: &Json, nesting_left: usize) -> Result<Self> {
+        let (name, configuration) = name_and_configuration(json)?;
+        let int = |member: &str| -> Result<u32> {
+            let value = configuration.and_then(|c| c.get(member));
+            value
+                .and_then(Json::as_u64)
+                .and_then(|v| u32::try_from(v).ok())
+                .ok_or_else(|| malformed(name, member, "an integer from 1 to 2^32-1", value))
+        };
+        let unit = || -> Result<TimeUnit> {
+            let value = configuration.and_then(|c| c.get("unit"));
+            value
+                .and_then(Json::as_str)
+                .and_then(TimeUnit::from_name)
+                .ok_or_else(|| malformed(name, "unit", "a unit such as \"s\"", value))
+        };
+        match name {
+            "raw_bytes" => Ok(Self::RawBytes {
+                length: int("length_bytes")?,
+            }),
+            "numpy.datetime64" => Ok(Self::Datetime64 {
+                unit: unit()?,
+                scale: int("scale_factor")?,
+            }),
+            "numpy.timedelta64" => Ok(Self::Timedelta64 {
+                unit: unit()?,
+                scale: int("scale_factor")?,
+            }),
+            "structured" => {
+                let value = configuration.and_then(|c| c.get("fields"));
+                let fields = value
+                    .and_then(Json::as_array)
+                    .ok_or_else(|| malformed(name, "fields", "a list of [name, type]", value))?;
+                fields_from_json(fields, nesting_left)
+            }
+            _ => Self::plain_by_name(name)
+                .or_else(|| raw_bits(name))
+                .ok_or_else(|| Error::unsupported("data type").found(format_args!("{name:?}"))),
+        }
+    }
+}
+
+fn reverse_each<const N: usize>(bytes: &mut [u8]) {
+    let (numbers, _) = bytes.as_chunks_mut::<N>();
+    for number in numbers {
+        number.reverse();
+    }
+}
+
+fn validate_fields(fields: &[Field], nesting_left: usize) -> Result<()> {
+    if fields.is_empty() || fields.len() > FIELDS_MAX {
+        return Err(Error::invalid("fields of a record type")
+            .expected(format_args!("1..={FIELDS_MAX} fields"))
+            .found(fields.len()));
+    }
+    let Some(nesting_left) = nesting_left.checked_sub(1) else {
+        return Err(Error::limit("nesting of a record type")
+            .expected(format_args!("at most {NESTING_MAX}")));
+    };
+    if let Some(name) = duplicate_name(fields.iter().map(|f| f.name.as_str())) {
+        return Err(Error::invalid("fields of a record type")
+            .expected("unique names")
+            .found(format_args!("{name:?} twice")));
+    }
+    for field in fields {
+        if field.name.is_empty() || field.name.len() > NAME_LEN_MAX {
+            return Err(Error::invalid("field name of a record type")
+                .expected(format_args!("1..={NAME_LEN_MAX} bytes"))
+                .found(field.name.len()));
+        }
+        if field.data_type.is_variable_length() {
+            return Err(
+                Error::invalid(format!("field {:?} of a record type", field.name))
+                    .expected("a type of fixed size")
+                    .found(&field.data_type),
+            );
+        }
+        field.data_type.validate_nested(nesting_left)?;
+    }
+    Ok(())
+}
+
+fn fields_from_json(fields: &[Json], nesting_left: usize) -> Result<DataType> {
+    // Checked here too, so that a hostile text cannot recurse past it.
+    let Some(nesting_left) = nesting_left.checked_sub(1) else {
+        return Err(Error::limit("nesting of a record type")
+            .expected(format_args!("at most {NESTING_MAX}")));
+    };
+    if fields.len() > FIELDS_MAX {
+        return Err(Error::limit("fields of a record type")
+            .expected(format_args!("at most {FIELDS_MAX}"))
+            .found(fields.len()));
+    }
+    let field = |json: &Json| match json.as_array() {
+        Some([Json::String(name), data_type]) => Ok(Field {
+            name: name.clone(),
+            data_type: DataType::from_json_nested(data_type, nesting_left)?,
+        }),
+        _ => Err(malformed(
+            "structured",
+            "fields",
+            "[name, type]",
+            Some(json),
+        )),
+    };
+    Ok(DataType::Structured(
+        fields.iter().map(field).collect::<Result<_>>()?,
+    ))
+}
+
+/// Splits `"name"` or `{"name":..,"configuration":{..}}`.
+pub(crate) fn name_and_configuration(json: &Json) -> Result<(&str, Option<&Json>)> {
+    let broken = || {
+        Error::invalid("extension point")
+            .expected("a name, or an object of `name` and `configuration`")
+            .found(json)
+    };
+    match json {
+        Json::String(name) => Ok((name, None)),
+        Json::Object(members) => {
+            let mut configuration = None;
+            let mut found = None;
+            for (member, value) in members {
+                match (member.as_str(), value) {
+                    ("name", Json::String(name)) => found = Some(name.as_str()),
+                    ("configuration", Json::Object(_)) => configuration = Some(value),
+                    ("must_understand", Json::Bool(_)) => {}
+                    _ => return Err(broken()),
+                }
+            }
+            found.map(|name| (name, configuration)).ok_or_else(broken)
+        }
+        _ => Err(broken()),
+    }
+}
+
+fn malformed(name: &str, member: &str, expected: &str, found: Option<&Json>) -> Error {
+    let found = found.map_or_else(|| "nothing".to_owned(), Json::to_string);
+    Error::invalid(format!("`{member}` of data type {name:?}"))
+        .expected(expected)
+        .found(found)
+}
+
+/// `r24`: raw bytes by their number of bits, a multiple of 8.
+fn raw_bits(name: &str) -> Option<DataType> {
+    let bits: u32 = name.strip_prefix('r')?.parse().ok()?;
+    let length = bits.checked_div(8)?;
+    (bits > 0 && bits.is_multiple_of(8)).then_some(DataType::RawBytes { length })
+}
+
+/// The short name: `float32`, `r24`, `datetime64:10ms`, `{a:int16,b:float32}`. [`FromStr`] reads it back.
+impl fmt::Display for DataType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = |f: &mut fmt::Formatter<'_>, name: &str, unit: &TimeUnit, scale: u32| match scale
+        {
+            1 => write!(f, "{name}:{}", unit.name()),
+            _ => write!(f, "{name}:{scale}{}", unit.name()),
+        };
+        match self {
+            Self::RawBytes { length } => write!(f, "r{}", u64::from(*length).saturating_mul(8)),
+            Self::Datetime64 { unit, scale } => time(f, "datetime64", unit, *scale),
+            Self::Timedelta64 { unit, scale } => time(f, "timedelta64", unit, *scale),
+            Self::String => f.write_str("string"),
+            Self::Bytes => f.write_str("bytes"),
+            Self::Structured(fields) => {
+                f.write_str("{")?;
+                for (i, field) in fields.iter().enumerate() {
+                    let comma = if i == 0 { "" } else { "," };
+                    if is_bare(&field.name) {
+                        write!(f, "{comma}{}:{}", field.name, field.data_type)?;
+                    } else {
+                        write!(f, "{comma}{}:{}", Json::text(&field.name), field.data_type)?;
+                    }
+                }
+                f.write_str("}")
+            }
+            plain => f.write_str(plain.plain().map_or("", |(_, name, ..)| name)),
+        }
+    }
+}
+
+fn is_bare(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+/// Reads a short name: the document's (`float32`), Rust's (`f32`), NumPy's with its byte order (`<f4`, `|b1`, `<M8[s]`),
+/// `r24`, `datetime64:10ms`, `datetime64[s]`, or a record `{a:int16,b:float32}`.
+///
+/// NumPy's bare names are not read, because `u8` is one byte in Rust and eight in NumPy.
+impl FromStr for DataType {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let data_type = parse_short(text, NESTING_MAX)?;
+        data_type.validate()?;
+        Ok(data_type)
+    }
+}
+
+fn unknown_short(text: &str) -> Error {
+    Error::invalid("data type")
+        .expected(
+            "a name such as float32, f32, <f4, r24, datetime64:s, string or {a:int16,b:float32}",
+        )
+        .found(format_args!("{text:?}"))
+        .reason("data_type")
+}
+
+fn parse_short(text: &str, nesting_left: usize) -> Result<DataType> {
+    if let Some(inside) = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')) {
+        return parse_record(text, inside, nesting_left);
+    }
+    if text.starts_with(['<', '>', '|', '=']) {
+        let (data_type, big_endian) = DataType::from_numpy_descr(text)?;
+        return if big_endian {
+            Err(unknown_short(text)
+                .help("a type has no byte order: ask the `bytes` codec for big endian"))
+        } else {
+            Ok(data_type)
+        };
+    }
+    let by_rust_name = || {
+        let mut plain = PLAIN.iter();
+        plain.find(|p| p.4 == text).map(|p| p.0.clone())
+    };
+    DataType::plain_by_name(text)
+        .or_else(by_rust_name)
+        .or_else(|| raw_bits(text))
+        .or_else(|| time_type(text))
+        .ok_or_else(|| unknown_short(text))
+}
+
+/// `datetime64:10ms` or `datetime64[10ms]`.
+fn time_type(text: &str) -> Option<DataType> {
+    let (name, rest) = text.split_at_checked(text.find([':', '['])?)?;
+    let step = match rest.strip_prefix(':') {
+        Some(step) => step,
+        None => rest.strip_prefix('[')?.strip_suffix(']')?,
+    };
+    let (unit, scale) = time_step(step)?;
+    match name {
+        "datetime64" => Some(DataType::Datetime64 { unit, scale }),
+        "timedelta64" => Some(DataType::Timedelta64 { unit, scale }),
+        _ => None,
+    }
+}
+
+/// `s`, `10ms`: a unit with an optional count before it.
+pub(crate) fn time_step(text: &str) -> Option<(TimeUnit, u32)> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (scale, unit) = text.split_at_checked(digits)?;
+    let scale = if scale.is_empty() {
+        1
+    } else {
+        scale.parse().ok()?
+    };
+    Some((TimeUnit::from_name(unit)?, scale))
+}
+
+fn parse_record(whole: &str, inside: &str, nesting_left: usize) -> Result<DataType> {
+    let Some(nesting_left) = nesting_left.checked_sub(1) else {
+        return Err(Error::limit("nesting of a record type")
+            .expected(format_args!("at most {NESTING_MAX}")));
+    };
+    let mut fields = Vec::new();
+    for part in split_outside(inside, b',') {
+        let colon = split_outside(part, b':').next().map_or(0, str::len);
+        let (name, data_type) = part
+            .split_at_checked(colon)
+            .and_then(|(name, rest)| Some((name.trim(), rest.strip_prefix(':')?.trim())))
+            .ok_or_else(|| unknown_short(whole))?;
+        let name = if name.starts_with('"') {
+            match name.parse::<Json>() {
+                Ok(Json::String(name)) => name,
+                _ => return Err(unknown_short(whole)),
+            }
+        } else {
+            name.to_owned()
+        };
+        fields.push(Field {
+            name,
+            data_type: parse_short(data_type, nesting_left)?,
+        });
+    }
+    Ok(DataType::Structured(fields))
+}
+
+/// Parts of `text` between `separator`s that stand outside quotes, braces and brackets.
+fn split_outside(text: &str, separator: u8) -> impl Iterator<Item = &str> {
+    let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
+    text.split(move |c: char| {
+        if quoted {
+            match c {
+                _ if escaped => escaped = false,
+                '\\' => escaped = true,
+                '"' => quoted = false,
+                _ => {}
+            }
+            return false;
+        }
+        match c {
+            '"' => quoted = true,
+            '{' | '[' => depth = depth.saturating_add(1),
+            '}' | ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && c == char::from(separator)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    fn record() -> DataType {
+        DataType::Structured(vec![
+            Field {
+                name: "a".into(),
+                data_type: DataType::Int16,
+            },
+            Field {
+                name: "b".into(),
+                data_type: DataType::Float32,
+            },
+        ])
+    }
+
+    #[test]
+    fn the_document_form_is_the_one_of_the_specification() {
+        let seconds = DataType::Datetime64 {
+            unit: TimeUnit::Second,
+            scale: 1,
+        };
+        let spans = DataType::Timedelta64 {
+            unit: TimeUnit::Millisecond,
+            scale: 10,
+        };
+        for (data_type, text) in [
+            (DataType::Bool, r#""bool""#),
+            (DataType::Uint64, r#""uint64""#),
+            (DataType::Bfloat16, r#""bfloat16""#),
+            (DataType::Complex128, r#""complex128""#),
+            (DataType::String, r#""string""#),
+            (DataType::Bytes, r#""bytes""#),
+            (
+                DataType::RawBytes { length: 3 },
+                r#"{"name":"raw_bytes","configuration":{"length_bytes":3}}"#,
+            ),
+            (
+                seconds,
+                r#"{"name":"numpy.datetime64","configuration":{"unit":"s","scale_factor":1}}"#,
+            ),
+            (
+                spans,
+                r#"{"name":"numpy.timedelta64","configuration":{"unit":"ms","scale_factor":10}}"#,
+            ),
+            (
+                record(),
+                r#"{"name":"structured","configuration":{"fields":[["a","int16"],["b","float32"]]}}"#,
+            ),
+        ] {
+            assert_eq!(data_type.to_json().to_string(), text);
+            assert_eq!(
+                DataType::from_json(&text.parse().unwrap()).unwrap(),
+                data_type
+            );
+            assert_eq!(
+                data_type.to_string().parse::<DataType>().unwrap(),
+                data_type,
+                "{data_type}"
+            );
+        }
+        assert_eq!(
+            DataType::from_json(&Json::text("r24")).unwrap(),
+            DataType::RawBytes { length: 3 }
+        );
+    }
+
+    #[test]
+    fn short_names_mean_one_type_each() {
+        for (text, display, size) in [
+            ("f32", "float32", 4),
+            ("<f4", "float32", 4),
+            ("float32", "float32", 4),
+            ("u8", "uint8", 1),
+            ("|u1", "uint8", 1),
+            ("<u8", "uint64", 8),
+            ("bf16", "bfloat16", 2),
+            ("r32", "r32", 4),
+            ("|V3", "r24", 3),
+            ("datetime64:s", "datetime64:s", 8),
+            ("datetime64:10ms", "datetime64:10ms", 8),
+            ("datetime64[ns]", "datetime64:ns", 8),
+            ("<m8[D]", "timedelta64:D", 8),
+            (
+                "{a:i16, \"x,:}\":{b:f32}}",
+                "{a:int16,\"x,:}\":{b:float32}}",
+                6,
+            ),
+        ] {
+            let data_type: DataType = text.parse().unwrap();
+            assert_eq!(data_type.to_string(), display, "{text}");
+            assert_eq!(data_type.item_size(), Some(size), "{text}");
+            assert_eq!(display.parse::<DataType>().unwrap(), data_type);
+        }
+        for text in [
+            "",
+            "f4",
+            "i4",
+            ">f4",
+            "float",
+            "r0",
+            "r7",
+            "datetime64",
+            "datetime64:0s",
+            "{}",
+            "{a}",
+            "{a:f32",
+            "{a:string}",
+            "{a:i8,a:i8}",
+        ] {
+            let e = text.parse::<DataType>().unwrap_err();
+            assert_eq!(e.kind(), ErrorKind::InvalidArgument, "{text}: {e}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_type_is_unsupported_and_named_a_malformed_one_is_invalid() {
+        let kind = |text: &str| {
+            DataType::from_json(&text.parse().unwrap())
+                .unwrap_err()
+                .kind()
+        };
+        assert_eq!(kind(r#""float128""#), ErrorKind::Unsupported);
+        assert_eq!(
+            kind(r#"{"name":"fixed_length_utf32","configuration":{"length_bytes":4}}"#),
+            ErrorKind::Unsupported
+        );
+        assert_eq!(kind("7"), ErrorKind::InvalidArgument);
+        assert_eq!(kind(r#"{"name":"raw_bytes"}"#), ErrorKind::InvalidArgument);
+        assert_eq!(
+            kind(r#"{"name":"raw_bytes","configuration":{"length_bytes":0}}"#),
+            ErrorKind::InvalidArgument
+        );
+        assert_eq!(
+            kind(r#"{"name":"raw_bytes","configuration":{"length_bytes":4294967295}}"#),
+            ErrorKind::LimitExceeded
+        );
+        assert_eq!(
+            kind(r#"{"name":"numpy.datetime64","configuration":{"unit":"x","scale_factor":1}}"#),
+            ErrorKind::InvalidArgument
+        );
+        let mut nested = String::from(r#""int8""#);
+        for _ in 0..9 {
+            nested =
+                format!(r#"{{"name":"structured","configuration":{{"fields":[["a",{nested}]]}}}}"#);
+        }
+        assert_eq!(kind(&nested), ErrorKind::LimitExceeded);
+    }
+
+    #[test]
+    fn swapping_reverses_each_number_of_an_element() {
+        let mut bytes = [1, 2, 3, 4, 5, 6, 7, 8];
+        DataType::Complex64.swap_bytes(&mut bytes);
+        assert_eq!(bytes, [4, 3, 2, 1, 8, 7, 6, 5]);
+        let mut bytes = [1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6];
+        record().swap_bytes(&mut bytes);
+        assert_eq!(bytes, [2, 1, 6, 5, 4, 3, 2, 1, 6, 5, 4, 3]);
+        let mut bytes = [1, 2, 3];
+        DataType::RawBytes { length: 3 }.swap_bytes(&mut bytes);
+        assert_eq!(bytes, [1, 2, 3]);
+        assert!(record().has_byte_order() && !DataType::Bool.has_byte_order());
+    }
 }

@@ -152,15 +152,14 @@ impl Json {
     /// Appends the one text of this value to `out`.
     pub(crate) fn write_text(&self, out: &mut String) {
         match self {
-            Self::Null => out.push_str("null"),
             Self::Bool(true) => out.push_str("true"),
             Self::Bool(false) => out.push_str("false"),
             Self::I64(v) => push(out, format_args!("{v}")),
             Self::U64(v) => push(out, format_args!("{v}")),
             // The shortest decimal that reads back equal; Debug always shows a point or an exponent.
             Self::F64(v) if v.is_finite() => push(out, format_args!("{v:?}")),
-            // No parser makes these and no caller should; `null` keeps the text valid.
-            Self::F64(_) => out.push_str("null"),
+            // No parser makes other floats and `validate` refuses them; `null` keeps the text valid.
+            Self::Null | Self::F64(_) => out.push_str("null"),
             Self::String(text) => write_string(text, out),
             Self::Array(items) => {
                 out.push('[');

@@ -2,16 +2,20 @@
 //!
 //! Holds encodings and their validation. Must not do I/O, cache, or read what a structure points at.
 
+mod base64;
 pub(crate) mod commit;
 pub(crate) mod document;
 pub(crate) mod dtype;
 pub(crate) mod extent;
+mod fill;
+mod float;
 pub(crate) mod foreign;
 pub(crate) mod header;
 pub(crate) mod history;
 pub(crate) mod json;
 pub(crate) mod key;
 pub(crate) mod node;
+mod npy_descr;
 pub(crate) mod pack;
 pub(crate) mod record;
 pub(crate) mod slot;
