@@ -20,6 +20,7 @@ mod limits;
 mod store;
 mod txn;
 
+pub use codec::Codec;
 pub use error::{Error, ErrorKind, Result};
 pub use format::dtype::{DataType, Field, TimeUnit};
 pub use format::json::Json;

@@ -1,3 +1,33 @@
-//! Encoded <-> decoded payload: what a `CodecSpec` names, and the pipeline that runs them.
+//! Encoded <-> decoded payload: what a `CodecSpec` names, and the pipeline that runs them. Spec: `format-spec/`, codecs.
 //!
+//! Holds one file a codec, the [`Pipeline`] that chains them, and the public [`Codec`] that describes one.
 //! Must not know file offsets, locks or the index.
+//!
+//! Promise: a payload is exactly what a Zarr v3 pipeline of the same names produces, and the decoder of a payload gets
+//! the length it must produce from the array's document, never from the payload.
+
+#[cfg(feature = "deflate")]
+mod deflate;
+#[cfg(feature = "lz4")]
+mod lz4;
+#[cfg(feature = "zstd")]
+mod zstd;
+
+mod bytes;
+mod checksum;
+mod config;
+mod delta;
+mod layout;
+mod output;
+mod pipeline;
+mod scratch;
+mod shuffle;
+mod spec;
+mod steps;
+mod transpose;
+mod vlen;
+
+pub(crate) use pipeline::Pipeline;
+pub use spec::Codec;
+pub(crate) use spec::{readers, resolve};
+pub(crate) use vlen::VariableItems;
