@@ -69,6 +69,10 @@ impl Storage for Memory {
     fn sync(&self) -> io::Result<()> {
         Ok(())
     }
+
+    fn is_shared(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,27 @@
 //! The medium: file, map, memory; locks; creation and replacement of files.
 //!
-//! Holds [`Storage`], the one way to the bytes of a container. Must not know the meaning of bytes.
+//! Holds [`Storage`], the one way to the bytes of a container, and [`Folder`], the one way to its name. Must not know the
+//! meaning of bytes.
 
+#[cfg(any(unix, windows))]
+mod file;
+#[cfg(any(unix, windows))]
+mod folder;
+pub(crate) mod lock;
+#[cfg(all(unix, target_pointer_width = "64"))]
+mod map;
 mod memory;
 mod span;
 
+use std::ffi::OsStr;
 use std::fmt::Debug;
 use std::io;
+use std::ops::Range;
+use std::sync::Arc;
 
+#[cfg(any(unix, windows))]
+pub(crate) use folder::Directory;
+pub use lock::LockMode;
 pub use memory::Memory;
 pub use span::{Lend, Span};
 
@@ -34,4 +48,78 @@ pub trait Storage: Send + Sync + Debug {
         let _ = (offset, len);
         None
     }
+
+    /// Whether anybody else can write to the medium.
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    /// What tells this file from every other on the machine; none where there is no such thing.
+    fn identity(&self) -> Option<FileId> {
+        None
+    }
+
+    /// Takes the lock of one byte, without waiting; false when another holder is in the way. Locks belong to the handle
+    /// and go with it, and with its process.
+    ///
+    /// # Errors
+    /// `Unsupported` where the file system gives no locks.
+    fn try_lock(&self, byte: u64, mode: LockMode) -> io::Result<bool> {
+        let _ = (byte, mode);
+        Ok(true)
+    }
+
+    /// Lets the lock of one byte go.
+    fn unlock(&self, byte: u64) -> io::Result<()> {
+        let _ = byte;
+        Ok(())
+    }
+
+    /// The first byte of `bytes` that another handle holds so that a lock of `mode` would be refused.
+    fn conflict(&self, bytes: Range<u64>, mode: LockMode) -> io::Result<Option<u64>> {
+        let _ = (bytes, mode);
+        Ok(None)
+    }
+}
+
+/// The names around one container.
+pub trait Folder: Send + Sync + Debug {
+    /// Opens the file called `name`.
+    fn open(&self, name: &OsStr, write: bool) -> crate::Result<Arc<dyn Storage>>;
+
+    /// Starts a file that nobody sees under `name` until it is published.
+    fn create(&self, name: &OsStr) -> crate::Result<Box<dyn Unfinished>>;
+
+    /// Makes earlier changes of names durable.
+    fn sync(&self) -> io::Result<()>;
+
+    /// What `name` names now.
+    fn identity(&self, name: &OsStr) -> io::Result<Option<FileId>>;
+}
+
+/// A file in the making. Dropping it removes it.
+pub trait Unfinished: Debug {
+    /// Its bytes.
+    fn storage(&self) -> Arc<dyn Storage>;
+
+    /// Gives it its name, which nothing may have yet.
+    fn publish(self: Box<Self>) -> io::Result<()>;
+}
+
+/// Device and inode, or what stands for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FileId {
+    /// The device or volume.
+    pub device: u64,
+    /// The file on it.
+    pub inode: u64,
+}
+
+/// How the bytes of a file are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Through a map where the platform and the file system suit it, else by positioned reads.
+    Map,
+    /// By positioned reads: a file that another program may cut short then gives an error instead of a signal.
+    Read,
 }

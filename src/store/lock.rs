@@ -1,0 +1,416 @@
+//! Locks of single bytes, far beyond any data. Spec: `format-spec/12-space.md`, "Locks".
+//!
+//! Holds the bytes' meaning, the system's range locks behind three safe functions, and the table of writers of this
+//! process. One of the two places that say `unsafe`. Must not decide who may write.
+//!
+//! On Linux the locks belong to the open file description: a second handle in the same process is refused, another
+//! handle that is closed loses nothing, and the kernel drops them with the process (a forked child that keeps the handle
+//! open keeps the lock).
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use parking_lot::Mutex;
+
+use super::FileId;
+
+/// The byte of the writer.
+pub(crate) const WRITER: u64 = 1 << 62;
+/// The byte of a writer that announces itself, and of compaction.
+pub(crate) const INTENT: u64 = WRITER + 1;
+/// The byte that every open handle shares.
+pub(crate) const PRESENT: u64 = WRITER + 2;
+/// The byte of generation 0; that of g lies g further on.
+pub(crate) const PINS: u64 = WRITER + 4096;
+
+/// Who else may hold the byte meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockMode {
+    /// Others that share it.
+    Shared,
+    /// Nobody.
+    Exclusive,
+}
+
+/// Files that a writer of this process holds. Locks of the whole file, where only those exist, do not tell two handles
+/// of one process apart everywhere; device and inode do, through hard and symbolic links too.
+static WRITERS: LazyLock<Mutex<HashSet<FileId>>> = LazyLock::new(Mutex::default);
+
+/// The entry of one writer in the table of this process.
+#[derive(Debug)]
+pub(crate) struct WriterEntry {
+    id: Option<FileId>,
+}
+
+impl WriterEntry {
+    /// Enters a writer of the file; none when this process has one.
+    pub(crate) fn new(id: Option<FileId>) -> Option<Self> {
+        if let Some(id) = id
+            && !WRITERS.lock().insert(id)
+        {
+            return None;
+        }
+        Some(Self { id })
+    }
+}
+
+impl Drop for WriterEntry {
+    fn drop(&mut self) {
+        if let Some(id) = &self.id {
+            WRITERS.lock().remove(id);
+        }
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(super) use ofd::{conflict, is_remote, try_lock, unlock};
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod ofd {
+    use std::fs::File;
+    use std::io;
+    use std::ops::Range;
+    use std::os::fd::AsRawFd;
+
+    use super::LockMode;
+
+    pub(in crate::store) fn try_lock(file: &File, byte: u64, mode: LockMode) -> io::Result<bool> {
+        match call(file, libc::F_OFD_SETLK, kind(mode), byte, 1) {
+            Ok(_) => Ok(true),
+            Err(e) => match e.raw_os_error() {
+                Some(libc::EAGAIN | libc::EACCES) => Ok(false),
+                _ => Err(unsupported(e)),
+            },
+        }
+    }
+
+    pub(in crate::store) fn unlock(file: &File, byte: u64) -> io::Result<()> {
+        call(file, libc::F_OFD_SETLK, libc::F_UNLCK, byte, 1).map(|_| ())
+    }
+
+    pub(in crate::store) fn conflict(
+        file: &File,
+        bytes: Range<u64>,
+        mode: LockMode,
+    ) -> io::Result<Option<u64>> {
+        let len = bytes.end.saturating_sub(bytes.start);
+        if len == 0 {
+            return Ok(None);
+        }
+        let found =
+            call(file, libc::F_OFD_GETLK, kind(mode), bytes.start, len).map_err(unsupported)?;
+        if i32::from(found.l_type) == libc::F_UNLCK {
+            return Ok(None);
+        }
+        let start = u64::try_from(found.l_start).unwrap_or(0);
+        Ok(Some(start.max(bytes.start)))
+    }
+
+    fn kind(mode: LockMode) -> i32 {
+        match mode {
+            LockMode::Shared => libc::F_RDLCK,
+            LockMode::Exclusive => libc::F_WRLCK,
+        }
+    }
+
+    /// File systems without locks say so in several ways; callers need one.
+    fn unsupported(e: io::Error) -> io::Error {
+        match e.raw_os_error() {
+            Some(libc::ENOLCK | libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL) => {
+                io::Error::new(io::ErrorKind::Unsupported, e)
+            }
+            _ => e,
+        }
+    }
+
+    #[expect(
+        unsafe_code,
+        reason = "no safe wrapper of open-file-description locks is among the dependencies"
+    )]
+    fn call(file: &File, command: i32, kind: i32, start: u64, len: u64) -> io::Result<libc::flock> {
+        let range = |v: u64| {
+            libc::off_t::try_from(v).map_err(|_| io::Error::from(io::ErrorKind::Unsupported))
+        };
+        // SAFETY: the type is a plain C structure of integers, for which zeros are a value.
+        let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+        lock.l_type = libc::c_short::try_from(kind).unwrap_or(0);
+        lock.l_whence = libc::c_short::try_from(libc::SEEK_SET).unwrap_or(0);
+        lock.l_start = range(start)?;
+        lock.l_len = range(len)?;
+        // SAFETY: the descriptor is open as long as `file` lives, and `lock` is a valid structure of the type that these
+        // commands take, which outlives the call.
+        let code = unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut lock) };
+        if code == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(lock)
+    }
+
+    /// True on file systems over a network, or served by a program: their maps may raise signals at any time.
+    #[expect(
+        unsafe_code,
+        reason = "no safe wrapper of `fstatfs` is among the dependencies"
+    )]
+    pub(in crate::store) fn is_remote(file: &File) -> bool {
+        // NFS, SMB (three numbers), FUSE, 9P, Ceph, AFS, Coda, Lustre, GPFS.
+        const REMOTE: [i64; 11] = [
+            0x6969,
+            0x517B,
+            0xFF53_4D42,
+            0xFE53_4D42,
+            0x6573_5546,
+            0x0102_1997,
+            0x00C3_6400,
+            0x5346_414F,
+            0x7375_7245,
+            0x0BD0_0BD0,
+            0x4750_4653,
+        ];
+        // SAFETY: the type is a plain C structure of integers, for which zeros are a value.
+        let mut found: libc::statfs = unsafe { std::mem::zeroed() };
+        // SAFETY: the descriptor is open as long as `file` lives, and `found` outlives the call.
+        let code = unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut found) };
+        #[expect(
+            clippy::useless_conversion,
+            clippy::allow_attributes,
+            reason = "the field's width differs by target"
+        )]
+        let kind = i64::from(found.f_type);
+        code == 0 && REMOTE.contains(&(kind & 0xFFFF_FFFF))
+    }
+}
+
+#[cfg(windows)]
+pub(super) use windows::{conflict, try_lock, unlock};
+
+#[cfg(windows)]
+mod windows {
+    use std::ffi::c_void;
+    use std::fs::File;
+    use std::io;
+    use std::ops::Range;
+    use std::os::windows::io::AsRawHandle;
+
+    use super::LockMode;
+
+    const FAIL_IMMEDIATELY: u32 = 1;
+    const EXCLUSIVE: u32 = 2;
+    const ERROR_LOCK_VIOLATION: i32 = 33;
+    const ERROR_IO_PENDING: i32 = 997;
+    const ERROR_NOT_SUPPORTED: i32 = 50;
+    const ERROR_INVALID_FUNCTION: i32 = 1;
+
+    #[repr(C)]
+    struct Overlapped {
+        internal: usize,
+        internal_high: usize,
+        offset: u32,
+        offset_high: u32,
+        event: *mut c_void,
+    }
+
+    #[link(name = "kernel32")]
+    #[expect(
+        unsafe_code,
+        reason = "no safe wrapper of range locks is among the dependencies"
+    )]
+    unsafe extern "system" {
+        fn LockFileEx(
+            file: *mut c_void,
+            flags: u32,
+            reserved: u32,
+            len: u32,
+            len_high: u32,
+            at: *mut Overlapped,
+        ) -> i32;
+        fn UnlockFileEx(
+            file: *mut c_void,
+            reserved: u32,
+            len: u32,
+            len_high: u32,
+            at: *mut Overlapped,
+        ) -> i32;
+    }
+
+    fn at(byte: u64) -> Overlapped {
+        Overlapped {
+            internal: 0,
+            internal_high: 0,
+            offset: u32::try_from(byte & 0xFFFF_FFFF).unwrap_or(0),
+            offset_high: u32::try_from(byte >> 32).unwrap_or(0),
+            event: std::ptr::null_mut(),
+        }
+    }
+
+    #[expect(unsafe_code, reason = "see the block's SAFETY")]
+    pub(in crate::store) fn try_lock(file: &File, byte: u64, mode: LockMode) -> io::Result<bool> {
+        let flags = FAIL_IMMEDIATELY
+            | match mode {
+                LockMode::Shared => 0,
+                LockMode::Exclusive => EXCLUSIVE,
+            };
+        let mut at = at(byte);
+        // SAFETY: the handle is open as long as `file` lives; `at` outlives the call, which does not wait.
+        let done = unsafe { LockFileEx(file.as_raw_handle(), flags, 0, 1, 0, &raw mut at) };
+        if done != 0 {
+            return Ok(true);
+        }
+        let e = io::Error::last_os_error();
+        match e.raw_os_error() {
+            Some(ERROR_LOCK_VIOLATION | ERROR_IO_PENDING) => Ok(false),
+            Some(ERROR_NOT_SUPPORTED | ERROR_INVALID_FUNCTION) => {
+                Err(io::Error::new(io::ErrorKind::Unsupported, e))
+            }
+            _ => Err(e),
+        }
+    }
+
+    #[expect(unsafe_code, reason = "see the block's SAFETY")]
+    pub(in crate::store) fn unlock(file: &File, byte: u64) -> io::Result<()> {
+        let mut at = at(byte);
+        // SAFETY: the handle is open as long as `file` lives; `at` outlives the call.
+        let done = unsafe { UnlockFileEx(file.as_raw_handle(), 0, 1, 0, &raw mut at) };
+        if done == 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+
+    /// Windows cannot be asked; a lock is tried and let go. Only the first byte is probed.
+    pub(in crate::store) fn conflict(
+        file: &File,
+        bytes: Range<u64>,
+        mode: LockMode,
+    ) -> io::Result<Option<u64>> {
+        if try_lock(file, bytes.start, mode)? {
+            unlock(file, bytes.start)?;
+            return Ok(None);
+        }
+        Ok(Some(bytes.start))
+    }
+}
+
+#[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
+pub(super) use whole::{conflict, is_remote, try_lock, unlock};
+
+/// Where range locks by handle do not exist: the lock of the whole file stands for the writer's byte, and no other byte
+/// can be locked.
+#[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
+mod whole {
+    use std::fs::{File, TryLockError};
+    use std::io;
+    use std::ops::Range;
+
+    use super::{LockMode, WRITER};
+
+    pub(in crate::store) fn try_lock(file: &File, byte: u64, mode: LockMode) -> io::Result<bool> {
+        if byte != WRITER {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let tried = match mode {
+            LockMode::Shared => file.try_lock_shared(),
+            LockMode::Exclusive => file.try_lock(),
+        };
+        match tried {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(e)) => Err(e),
+        }
+    }
+
+    pub(in crate::store) fn unlock(file: &File, byte: u64) -> io::Result<()> {
+        if byte == WRITER {
+            file.unlock()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Not answered: probing would take the lock, and a handle that holds it would lose it.
+    pub(in crate::store) fn conflict(
+        _: &File,
+        _: Range<u64>,
+        _: LockMode,
+    ) -> io::Result<Option<u64>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub(in crate::store) fn is_remote(_: &File) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_writer_entry_a_file() {
+        let id = Some(FileId {
+            device: u64::MAX,
+            inode: 7,
+        });
+        let first = WriterEntry::new(id);
+        assert!(first.is_some() && WriterEntry::new(id).is_none());
+        drop(first);
+        assert!(WriterEntry::new(id).is_some());
+        assert!(WriterEntry::new(None).is_some());
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    #[test]
+    fn a_lock_refuses_a_second_handle_of_the_same_process_and_goes_with_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        let open = || {
+            let mut o = std::fs::OpenOptions::new();
+            o.read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(&path)
+                .unwrap()
+        };
+        let (a, b) = (open(), open());
+        assert!(try_lock(&a, WRITER, LockMode::Exclusive).unwrap());
+        assert!(!try_lock(&b, WRITER, LockMode::Exclusive).unwrap());
+        assert!(try_lock(&b, PRESENT, LockMode::Shared).unwrap());
+        assert_eq!(
+            conflict(&b, WRITER..WRITER + 1, LockMode::Shared).unwrap(),
+            Some(WRITER)
+        );
+        assert_eq!(
+            conflict(&a, WRITER..WRITER + 1, LockMode::Shared).unwrap(),
+            None
+        );
+        let reader = std::fs::File::open(&path).unwrap();
+        assert_eq!(
+            conflict(&reader, WRITER..WRITER + 1, LockMode::Shared).unwrap(),
+            Some(WRITER)
+        );
+        // An unrelated handle that is closed takes nothing away.
+        drop(open());
+        assert!(!try_lock(&b, WRITER, LockMode::Exclusive).unwrap());
+        drop(a);
+        assert!(try_lock(&b, WRITER, LockMode::Exclusive).unwrap());
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    #[test]
+    fn the_oldest_pin_is_found_by_narrowing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        std::fs::write(&path, []).unwrap();
+        let open = || std::fs::File::open(&path).unwrap();
+        let (a, b, probe) = (open(), open(), open());
+        assert!(try_lock(&a, PINS + 9, LockMode::Shared).unwrap());
+        assert!(try_lock(&b, PINS + 5, LockMode::Shared).unwrap());
+        let mut end = PINS + 1000;
+        let mut oldest = None;
+        while let Some(x) = conflict(&probe, PINS..end, LockMode::Exclusive).unwrap() {
+            (oldest, end) = (Some(x - PINS), x);
+        }
+        assert_eq!(oldest, Some(5));
+        let _ = INTENT;
+    }
+}
