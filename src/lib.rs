@@ -22,6 +22,7 @@ mod txn;
 
 pub use codec::Codec;
 pub use error::{Error, ErrorKind, Result};
+pub use format::document::CodecSpec;
 pub use format::dtype::{DataType, Field, TimeUnit};
 pub use format::json::Json;
 pub use grid::{Bound, Domain, Region, RegionItem, Stepped};

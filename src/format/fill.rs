@@ -46,6 +46,19 @@ impl DataType {
     ///
     /// `InvalidArgument` with type and value where the value is not exactly one of the type's.
     pub fn element_from_json(&self, json: &Json) -> Result<Vec<u8>> {
+        self.from_json_rounding(json, Rounding::Exact)
+    }
+
+    /// The fill value of a document: as [`DataType::element_from_json`], but any finite number takes the nearest float,
+    /// as other software's readers do, and a record is base64 only.
+    pub(crate) fn fill_from_json(&self, json: &Json) -> Result<Vec<u8>> {
+        match (self, json) {
+            (Self::Structured(_), Json::Array(_)) => Err(refuse(self, json)),
+            _ => self.from_json_rounding(json, Rounding::Nearest),
+        }
+    }
+
+    fn from_json_rounding(&self, json: &Json, rounding: Rounding) -> Result<Vec<u8>> {
         let refuse = || refuse(self, json);
         match self {
             Self::Bool => match json {
@@ -61,8 +74,8 @@ impl DataType {
                 } else {
                     BINARY64
                 };
-                let mut bytes = float_from_json(layout, re).ok_or_else(refuse)?;
-                bytes.extend(float_from_json(layout, im).ok_or_else(refuse)?);
+                let mut bytes = float_from_json(layout, re, rounding).ok_or_else(refuse)?;
+                bytes.extend(float_from_json(layout, im, rounding).ok_or_else(refuse)?);
                 Ok(bytes)
             }
             Self::Datetime64 { .. } | Self::Timedelta64 { .. } => {
@@ -88,7 +101,7 @@ impl DataType {
                 _ => sized_base64(self, json).ok_or_else(refuse),
             },
             number => match float_layout(number) {
-                Some(layout) => float_from_json(layout, json).ok_or_else(refuse),
+                Some(layout) => float_from_json(layout, json, rounding).ok_or_else(refuse),
                 None => integer_from_json(number, json).ok_or_else(refuse),
             },
         }
@@ -290,18 +303,41 @@ fn integer_from_json(data_type: &DataType, json: &Json) -> Option<Vec<u8>> {
         .map(<[u8]>::to_vec)
 }
 
-fn float_from_json(layout: FloatLayout, json: &Json) -> Option<Vec<u8>> {
+/// How a number that a float type does not hold becomes one that it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rounding {
+    /// Integers and zero stay what they are, decimals take the nearest value.
+    Exact,
+    /// All numbers take the nearest finite value.
+    Nearest,
+}
+
+fn float_from_json(layout: FloatLayout, json: &Json, rounding: Rounding) -> Option<Vec<u8>> {
+    let nearest = |v: f64| {
+        let bits = layout.round(v);
+        let value = layout.widen(bits);
+        let vanished = value == 0.0 && v != 0.0 && rounding == Rounding::Exact;
+        (value.is_finite() && !vanished).then_some(bits)
+    };
     let bits = match json {
-        Json::I64(v) => exact_float(layout, i128::from(*v))?,
-        Json::U64(v) => exact_float(layout, i128::from(*v))?,
-        Json::F64(v) => {
-            let bits = layout.round(*v);
-            let nearest = layout.widen(bits);
-            if !nearest.is_finite() || (nearest == 0.0 && *v != 0.0) {
-                return None;
-            }
-            bits
+        Json::I64(_) | Json::U64(_) => {
+            let v = json
+                .as_i64()
+                .map(i128::from)
+                .or(json.as_u64().map(i128::from))?;
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "a changed value is refused next"
+            )]
+            let bits = nearest(v as f64)?;
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "an integral finite value below 2^65"
+            )]
+            let kept = layout.widen(bits) as i128 == v;
+            (kept || rounding == Rounding::Nearest).then_some(bits)?
         }
+        Json::F64(v) => nearest(*v)?,
         Json::String(text) => match text.as_str() {
             "NaN" => layout.quiet_nan(),
             "Infinity" => layout.round(f64::INFINITY),
@@ -311,22 +347,6 @@ fn float_from_json(layout: FloatLayout, json: &Json) -> Option<Vec<u8>> {
         _ => return None,
     };
     bits.to_le_bytes().get(..layout.size()).map(<[u8]>::to_vec)
-}
-
-/// Bits of an integer that the layout holds exactly.
-fn exact_float(layout: FloatLayout, value: i128) -> Option<u64> {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a rounded value is refused below"
-    )]
-    let bits = layout.round(value as f64);
-    let nearest = layout.widen(bits);
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "saturates, and then differs"
-    )]
-    let is_exact = nearest.is_finite() && nearest as i128 == value;
-    is_exact.then_some(bits)
 }
 
 /// `0x7fc00001`: all bits of the layout in hexadecimal.
@@ -583,6 +603,10 @@ mod tests {
                 .to_string(),
             "value for type uint8: expected a uint8 from 0 to 255, found 256"
         );
+        let nearest = data_type("f32")
+            .fill_from_json(&Json::I64(16_777_217))
+            .unwrap();
+        assert_eq!(nearest, 16_777_216_f32.to_le_bytes());
         assert_eq!(data_type("u8").element_from_text("3.0").unwrap(), [3]);
         assert_eq!(
             data_type("f32").element_from_text("16777216").unwrap(),

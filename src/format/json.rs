@@ -156,8 +156,7 @@ impl Json {
             Self::Bool(false) => out.push_str("false"),
             Self::I64(v) => push(out, format_args!("{v}")),
             Self::U64(v) => push(out, format_args!("{v}")),
-            // The shortest decimal that reads back equal; Debug always shows a point or an exponent.
-            Self::F64(v) if v.is_finite() => push(out, format_args!("{v:?}")),
+            Self::F64(v) if v.is_finite() => write_float(*v, out),
             // No parser makes other floats and `validate` refuses them; `null` keeps the text valid.
             Self::Null | Self::F64(_) => out.push_str("null"),
             Self::String(text) => write_string(text, out),
@@ -261,6 +260,17 @@ pub(crate) fn duplicate_name<'a>(names: impl Iterator<Item = &'a str>) -> Option
 fn push(out: &mut String, args: fmt::Arguments<'_>) {
     // Writing to a `String` cannot fail.
     let _ = out.write_fmt(args);
+}
+
+/// The shortest decimal that reads back equal: positional from 1e-5 to below 1e16, else scientific.
+fn write_float(v: f64, out: &mut String) {
+    // `{:?}` has these digits, but turns to an exponent already below 1e-4.
+    let magnitude = v.abs();
+    if (1e-5..1e-4).contains(&magnitude) {
+        push(out, format_args!("{v}"));
+    } else {
+        push(out, format_args!("{v:?}"));
+    }
 }
 
 fn write_string(text: &str, out: &mut String) {
@@ -500,6 +510,16 @@ mod tests {
             (1.0, "1.0"),
             (5e-324, "5e-324"),
             (1e-7, "1e-7"),
+            (1.5e-7, "1.5e-7"),
+            (1e-6, "1e-6"),
+            (9.99e-6, "9.99e-6"),
+            (1e-5, "0.00001"),
+            (-0.000_012_5, "-0.0000125"),
+            (1e-4, "0.0001"),
+            (1_234_500_000_000_000.0, "1234500000000000.0"),
+            (9_007_199_254_740_993.0, "9007199254740992.0"),
+            (1e16, "1e16"),
+            (1.25e17, "1.25e17"),
             (123_456.5, "123456.5"),
             (f64::MAX, "1.7976931348623157e308"),
         ] {

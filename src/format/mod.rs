@@ -17,6 +17,7 @@ pub(crate) mod key;
 pub(crate) mod node;
 mod npy_descr;
 pub(crate) mod pack;
+pub(crate) mod pipeline;
 pub(crate) mod record;
 pub(crate) mod slot;
 pub(crate) mod snapshot;

@@ -2,7 +2,7 @@
 //!
 //! Holds the reading and writing of `descr` values. Must not read `.npy` headers or elements.
 
-use super::dtype::{DataType, Field, NESTING_MAX, TimeUnit, time_step};
+use super::dtype::{DataType, Field, TimeUnit, time_step};
 use crate::error::{Error, Result};
 
 impl DataType {
@@ -26,9 +26,8 @@ impl DataType {
                 for (i, field) in fields.iter().enumerate() {
                     let comma = if i == 0 { "" } else { ", " };
                     let inner = field.data_type.numpy_descr()?;
-                    let quote = if inner.starts_with('[') { "" } else { "'" };
                     let name = python_text(&field.name);
-                    text += &format!("{comma}({name}, {quote}{inner}{quote})");
+                    text += &format!("{comma}({name}, '{inner}')");
                 }
                 text + "]"
             }
@@ -57,7 +56,7 @@ impl DataType {
             rest: descr.trim(),
         };
         let data_type = if parser.rest.starts_with(['[', '\'', '"']) {
-            let data_type = parser.value(&mut order, NESTING_MAX)?;
+            let data_type = parser.value(&mut order)?;
             if !parser.rest.trim().is_empty() {
                 return Err(parser.broken());
             }
@@ -175,20 +174,20 @@ impl Parser<'_> {
         }
     }
 
-    fn value(&mut self, order: &mut Option<bool>, nesting_left: usize) -> Result<DataType> {
+    fn value(&mut self, order: &mut Option<bool>) -> Result<DataType> {
         if !self.eat('[') {
             let text = self.text()?;
             return scalar(&text, order);
         }
-        let nesting_left = nesting_left
-            .checked_sub(1)
-            .ok_or_else(|| Error::limit("nesting of a record type"))?;
         let mut fields = Vec::new();
         while !self.eat(']') {
             self.expect('(')?;
             let name = self.text()?;
             self.expect(',')?;
-            let data_type = self.value(order, nesting_left)?;
+            if self.rest.trim_start().starts_with('[') {
+                return Err(unsupported(self.whole).expected("no records within records"));
+            }
+            let data_type = scalar(&self.text()?, order)?;
             self.eat(',');
             if self.rest.trim_start().starts_with('(') {
                 return Err(unsupported(self.whole).expected("no subarrays"));
@@ -242,10 +241,7 @@ mod tests {
             ("timedelta64:10ms", "<m8[10ms]"),
             ("datetime64:generic", "<M8"),
             ("{a:i16,b:f32}", "[('a', '<i2'), ('b', '<f4')]"),
-            (
-                "{a:{x:i8,y:i64},\"it's\":r8}",
-                "[('a', [('x', '|i1'), ('y', '<i8')]), ('it\\'s', '|V1')]",
-            ),
+            ("{\"it's\":r8,a:i64}", "[('it\\'s', '|V1'), ('a', '<i8')]"),
         ] {
             let data_type: DataType = text.parse().unwrap();
             assert_eq!(data_type.numpy_descr().unwrap(), descr);
