@@ -253,6 +253,11 @@ pub(crate) fn history(generation: Generation) -> Key {
     numbered(tag::HISTORY, generation)
 }
 
+/// Whether the history counts a change of this key: what commits write about themselves does not count.
+pub(crate) fn counts_as_change(key: &[u8]) -> bool {
+    !matches!(key.first(), Some(&(tag::SNAPSHOT | tag::HISTORY)))
+}
+
 /// The least key above every key that starts with `prefix`; `None` when there is none (all bytes 0xFF).
 pub(crate) fn prefix_end(prefix: &[u8]) -> Option<Key> {
     let last = prefix.iter().rposition(|&b| b != 0xFF)?;
