@@ -38,8 +38,8 @@ struct Leaf {
 
 /// A position in a tree. A new one stands nowhere until [`Cursor::seek`].
 #[derive(Debug)]
-pub(crate) struct Cursor<'a, L: ?Sized> {
-    load: &'a L,
+pub(crate) struct Cursor<L> {
+    load: L,
     tree: Tree,
     /// Exclusive upper bound; `None` is the end of the tree.
     end: Option<Key>,
@@ -51,9 +51,9 @@ pub(crate) struct Cursor<'a, L: ?Sized> {
     key: Key,
 }
 
-impl<'a, L: Load + ?Sized> Cursor<'a, L> {
+impl<L: Load> Cursor<L> {
     /// A cursor over the keys below `end`.
-    pub(crate) fn new(load: &'a L, tree: Tree, end: Option<Key>) -> Self {
+    pub(crate) fn new(load: L, tree: Tree, end: Option<Key>) -> Self {
         Self {
             load,
             tree,
@@ -65,7 +65,7 @@ impl<'a, L: Load + ?Sized> Cursor<'a, L> {
     }
 
     /// A cursor at the first key of `from..end`.
-    pub(crate) fn range(load: &'a L, tree: Tree, from: &[u8], end: Option<Key>) -> Result<Self> {
+    pub(crate) fn range(load: L, tree: Tree, from: &[u8], end: Option<Key>) -> Result<Self> {
         let mut cursor = Self::new(load, tree, end);
         cursor.seek(from)?;
         Ok(cursor)
@@ -108,7 +108,7 @@ impl<'a, L: Load + ?Sized> Cursor<'a, L> {
     pub(crate) fn seek(&mut self, key: &[u8]) -> Result<()> {
         self.path.clear();
         self.leaf = None;
-        let root = self.tree.load_root(self.load)?;
+        let root = self.tree.load_root(&self.load)?;
         self.descend(root, Some(key))
     }
 
@@ -165,9 +165,9 @@ impl<'a, L: Load + ?Sized> Cursor<'a, L> {
         match self.path.last() {
             Some(frame) => {
                 self.tree
-                    .load_child(self.load, &frame.branch, frame.at, upper.as_deref())
+                    .load_child(&self.load, &frame.branch, frame.at, upper.as_deref())
             }
-            None => self.tree.load_root(self.load),
+            None => self.tree.load_root(&self.load),
         }
     }
 

@@ -9,8 +9,8 @@ use crate::error::Result;
 
 /// A cursor over a tree with changes laid over it: puts win, deletions hide.
 #[derive(Debug)]
-pub(crate) struct Merged<'a, L: ?Sized> {
-    tree: Cursor<'a, L>,
+pub(crate) struct Merged<L> {
+    tree: Cursor<L>,
     /// Changes in key order, of the cursor's range.
     staged: Vec<Change>,
     at: usize,
@@ -27,11 +27,11 @@ enum Source {
     End,
 }
 
-impl<'a, L: Load + ?Sized> Merged<'a, L> {
+impl<L: Load> Merged<L> {
     /// Lays `staged` (ascending unique keys, all within the range of `tree`) over a cursor.
     ///
     /// Stands where `tree` stands, or at an earlier staged entry.
-    pub(crate) fn new(tree: Cursor<'a, L>, staged: Vec<Change>) -> Result<Self> {
+    pub(crate) fn new(tree: Cursor<L>, staged: Vec<Change>) -> Result<Self> {
         debug_assert!(staged.is_sorted_by(|a, b| a.0 < b.0));
         let mut merged = Self {
             tree,

@@ -35,6 +35,18 @@ pub(crate) trait Load {
     fn load(&self, reference: &NodeRef) -> Result<Arc<Node>>;
 }
 
+impl<L: Load + ?Sized> Load for &L {
+    fn load(&self, reference: &NodeRef) -> Result<Arc<Node>> {
+        (**self).load(reference)
+    }
+}
+
+impl<L: Load + ?Sized> Load for Arc<L> {
+    fn load(&self, reference: &NodeRef) -> Result<Arc<Node>> {
+        (**self).load(reference)
+    }
+}
+
 /// Gives a private copy of stored bytes.
 pub(crate) trait ReadNode {
     /// Reads exactly `len` bytes at `offset`; the range was checked against the end of the snapshot.

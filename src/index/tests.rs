@@ -324,7 +324,7 @@ trait Scan {
 
 macro_rules! scan {
     ($cursor:ident) => {
-        impl Scan for $cursor<'_, Nodes> {
+        impl Scan for $cursor<&Nodes> {
             fn entry(&self) -> Option<(Key, Value)> {
                 assert_eq!(self.key(), self.peek().map(|e| e.key));
                 self.peek()
