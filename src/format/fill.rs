@@ -1,5 +1,5 @@
 //! One element as JSON and as text: fill values, and the values the command prints and reads.
-//! Spec: `format-spec/10-documents.md`, "Fill values".
+//! Spec: `format-spec/10-documents.md`, "Data types".
 //!
 //! Holds bytes <-> JSON of one element, and the default fill value. Must not know arrays or chunks.
 //!

@@ -1,4 +1,4 @@
-//! Keys of the index: a tag, then order-preserving numbers and names. Spec: `format-spec/03-keys.md`.
+//! Keys of the index: a tag, then order-preserving numbers and names. Spec: `format-spec/05-keys.md`.
 //!
 //! Holds the signed varint and the key builders and readers. Must not know values, nor which keys exist.
 //!

@@ -1,4 +1,4 @@
-//! Nodes of the index: leaves and branches share one encoding. Spec: `format-spec/02-nodes.md`.
+//! Nodes of the index: leaves and branches share one encoding. Spec: `format-spec/04-nodes.md`.
 //!
 //! Holds [`Node`], a verified private copy of a node's bytes, with its validation, accessors and search.
 //! Must not know where nodes come from, nor follow references. How nodes are written stands in `pack.rs`.

@@ -1,4 +1,4 @@
-//! Runs of entries, and their one encoding as a node. Spec: `format-spec/02-nodes.md`.
+//! Runs of entries, and their one encoding as a node. Spec: `format-spec/04-nodes.md`.
 //!
 //! Holds [`Entries`], [`Measure`] (the size a run would have) and [`encode`]. Must not decide where a run is cut:
 //! `index` does.

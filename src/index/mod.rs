@@ -1,4 +1,4 @@
-//! Copy-on-write B+tree over "load node / put node". Spec: `format-spec/02-nodes.md`.
+//! Copy-on-write B+tree over "load node / put node". Spec: `format-spec/04-nodes.md`.
 //!
 //! Holds reading ([`Tree`], [`Cursor`], [`Merged`], [`walk`]), writing ([`edit`]) and the cache of verified nodes.
 //! Must not read payloads or know what keys mean.
