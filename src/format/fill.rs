@@ -175,6 +175,14 @@ impl DataType {
         }
     }
 
+    /// The number of one element of a float type, with every bit where the type is `float64`.
+    pub(crate) fn float_value(&self, bytes: &[u8]) -> Option<f64> {
+        match self {
+            Self::Float64 => Some(f64::from_bits(unsigned(bytes))),
+            other => float_layout(other).map(|layout| layout.widen(unsigned(bytes))),
+        }
+    }
+
     /// The fill value's form in a document; `None` where the bytes are no element of this type.
     pub(crate) fn fill_to_json(&self, bytes: &[u8]) -> Option<Json> {
         self.to_json_as(bytes, Purpose::Document)
