@@ -26,6 +26,8 @@ pub(crate) mod snapshot;
 pub(crate) mod tree;
 pub(crate) mod typed;
 pub(crate) mod value;
+#[cfg(test)]
+mod vectors;
 
 /// Format major version of the files this library writes and reads.
 pub(crate) const MAJOR: u16 = 0;
