@@ -6,8 +6,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
+use super::tree::Path;
 use super::{Load, Tree};
 use crate::error::Result;
 use crate::format::key::Key;
@@ -20,12 +19,6 @@ pub(crate) struct Entry<'a> {
     pub(crate) value: &'a [u8],
     /// Absolute position of the value in the file, for messages; 0 when it is not in the file yet.
     pub(crate) at: u64,
-}
-
-#[derive(Debug)]
-struct Frame {
-    branch: Arc<Node>,
-    at: usize,
 }
 
 #[derive(Debug)]
@@ -44,7 +37,7 @@ pub(crate) struct Cursor<L> {
     /// Exclusive upper bound; `None` is the end of the tree.
     end: Option<Key>,
     /// Branches from the root to the leaf's parent.
-    path: SmallVec<[Frame; 4]>,
+    path: Path,
     /// `None` when there is no entry under the cursor.
     leaf: Option<Leaf>,
     /// Key of the entry under the cursor.
@@ -58,7 +51,7 @@ impl<L: Load> Cursor<L> {
             load,
             tree,
             end,
-            path: SmallVec::new(),
+            path: Path::default(),
             leaf: None,
             key: Key::new(),
         }
@@ -128,47 +121,28 @@ impl<L: Load> Cursor<L> {
             return self.settle();
         }
         self.leaf = None;
-        while let Some(frame) = self.path.pop() {
+        while let Some(step) = self.path.pop() {
             let covered = self
+                .path
                 .upper()
                 .is_none_or(|(branch, i)| branch.compare(i, key) == Ordering::Greater);
             if covered {
-                return self.descend(frame.branch, Some(key));
+                return self.descend(step.branch, Some(key));
             }
         }
         // No branch covers the key: the root does, so the tree is a single leaf that ends before it.
         Ok(())
     }
 
-    /// The separator that bounds whatever lies below the last frame of the path.
-    fn upper(&self) -> Option<(&Node, usize)> {
-        self.path.iter().rev().find_map(|frame| {
-            let next = frame.at.saturating_add(1);
-            (next < frame.branch.count()).then_some((frame.branch.as_ref(), next))
-        })
-    }
-
     /// Goes down from `node` to the first entry at or above `from` (or the first of all) and settles there.
     fn descend(&mut self, mut node: Arc<Node>, from: Option<&[u8]>) -> Result<()> {
         while !node.is_leaf() {
             let at = from.and_then(|key| node.route(key)).unwrap_or(0);
-            self.path.push(Frame { branch: node, at });
-            node = self.child()?;
+            self.path.push(node, at);
+            node = self.tree.load_next(&self.load, &self.path)?;
         }
         self.enter(node, from);
         self.settle()
-    }
-
-    /// The child that the last frame of the path points to.
-    fn child(&self) -> Result<Arc<Node>> {
-        let upper = self.upper().map(|(branch, i)| branch.key(i));
-        match self.path.last() {
-            Some(frame) => {
-                self.tree
-                    .load_child(&self.load, &frame.branch, frame.at, upper.as_deref())
-            }
-            None => self.tree.load_root(&self.load),
-        }
     }
 
     fn enter(&mut self, node: Arc<Node>, from: Option<&[u8]>) {
@@ -203,7 +177,7 @@ impl<L: Load> Cursor<L> {
     }
 
     fn next_is_beyond(&self) -> bool {
-        match (&self.end, self.upper()) {
+        match (&self.end, self.path.upper()) {
             (Some(end), Some((branch, i))) => branch.compare(i, end) != Ordering::Less,
             _ => false,
         }
@@ -211,19 +185,16 @@ impl<L: Load> Cursor<L> {
 
     /// Moves the path to the next leaf and gives it; `None` at the end of the tree.
     fn next_leaf(&mut self) -> Result<Option<Arc<Node>>> {
-        while let Some(frame) = self.path.last_mut() {
-            frame.at = frame.at.saturating_add(1);
-            if frame.at >= frame.branch.count() {
+        while let Some(step) = self.path.last_mut() {
+            step.at = step.at.saturating_add(1);
+            if step.at >= step.branch.count() {
                 self.path.pop();
                 continue;
             }
-            let mut node = self.child()?;
+            let mut node = self.tree.load_next(&self.load, &self.path)?;
             while !node.is_leaf() {
-                self.path.push(Frame {
-                    branch: node,
-                    at: 0,
-                });
-                node = self.child()?;
+                self.path.push(node, 0);
+                node = self.tree.load_next(&self.load, &self.path)?;
             }
             return Ok(Some(node));
         }

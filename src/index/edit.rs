@@ -7,9 +7,11 @@
 //! Invariants: a rewritten branch's first key is its separator in its parent, and the empty key on the left edge;
 //! separators are cut between leaves only and copied above; a change that changes nothing rewrites nothing.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::fill::{self, Fill};
+use super::tree::Upper;
 use super::{Cursor, Load, Tree};
 use crate::bytes::{Reader, Writer};
 use crate::error::{Error, ErrorKind, Result};
@@ -187,7 +189,7 @@ impl<L: Load + ?Sized> Editor<'_, L> {
         tree: &Tree,
         node: &Arc<Node>,
         lower: &[u8],
-        upper: Option<&[u8]>,
+        upper: Upper<'_>,
         changes: &[Change],
     ) -> Result<Option<Run>> {
         if node.is_leaf() {
@@ -246,7 +248,7 @@ impl<L: Load + ?Sized> Editor<'_, L> {
         tree: &Tree,
         branch: &Arc<Node>,
         lower: &[u8],
-        upper: Option<&[u8]>,
+        upper: Upper<'_>,
         mut changes: &[Change],
     ) -> Result<Option<Run>> {
         let mut out = Run::new(lower, branch.level());
@@ -261,13 +263,13 @@ impl<L: Load + ?Sized> Editor<'_, L> {
             } else {
                 branch.key(i)
             };
-            let next = (i < last).then(|| branch.key(i.saturating_add(1)));
+            let next = (i < last).then(|| (branch.as_ref(), i.saturating_add(1)));
             let mine;
-            (mine, changes) = split_below(changes, next.as_deref());
+            (mine, changes) = split_below(changes, next);
             let run = if mine.is_empty() {
                 None
             } else {
-                let upper = next.as_deref().or(upper);
+                let upper = next.or(upper);
                 let child = tree.load_child(self.load, branch, i, upper)?;
                 self.apply(tree, &child, &separator, upper, mine)?
             };
@@ -522,10 +524,13 @@ impl<L: Load + ?Sized> Editor<'_, L> {
 }
 
 /// Splits off the changes below `upper`; all of them when there is no bound.
-fn split_below<'c>(changes: &'c [Change], upper: Option<&[u8]>) -> (&'c [Change], &'c [Change]) {
-    let at = upper.map_or(changes.len(), |upper| {
-        changes.partition_point(|c| c.0.as_slice() < upper)
-    });
+fn split_below<'c>(changes: &'c [Change], upper: Upper<'_>) -> (&'c [Change], &'c [Change]) {
+    let at = match upper {
+        Some((branch, i)) => {
+            changes.partition_point(|c| branch.compare(i, &c.0) == Ordering::Greater)
+        }
+        None => changes.len(),
+    };
     changes.split_at_checked(at).unwrap_or((changes, &[]))
 }
 

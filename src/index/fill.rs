@@ -102,18 +102,19 @@ fn equal_pieces(entries: &Entries) -> Vec<Range<usize>> {
     if count < 2 {
         return std::iter::once(0..entries.len()).collect();
     }
-    // Rounded up, so that the pieces before the last are not the ones that overflow into one more.
-    let share = body.div_ceil(count);
     let mut pieces = Vec::with_capacity(count);
-    let (mut start, mut size) = (0_usize, 0_usize);
+    let (mut start, mut before, mut piece) = (0_usize, 0_usize, 0_usize);
     for i in 0..entries.len() {
         let weight = total.weight(entries.key(i).len(), entries.value(i).len());
-        // The entry goes to the piece that holds its middle.
-        if size.saturating_add(weight >> 1) > share && i > start {
+        // An entry goes to the piece in whose equal share its middle lies.
+        let middle = before.saturating_add(weight >> 1);
+        let at = middle.saturating_mul(count).checked_div(body).unwrap_or(0);
+        if at > piece && i > start {
             pieces.push(start..i);
-            (start, size) = (i, 0);
+            start = i;
         }
-        size = size.saturating_add(weight);
+        piece = piece.max(at);
+        before = before.saturating_add(weight);
     }
     pieces.push(start..entries.len());
     pieces

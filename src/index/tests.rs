@@ -760,15 +760,26 @@ fn index_speed() {
     let start = std::time::Instant::now();
     walk(&loader, &tree, &mut Blind).unwrap();
     println!("first touch of all nodes {:?}", start.elapsed());
+    let (parsed, start) = (nodes.bytes.borrow().clone(), std::time::Instant::now());
+    let parsed = parsed
+        .into_iter()
+        .map(|(at, b)| Node::parse(b.into(), at).unwrap().count())
+        .max();
+    println!(
+        "parse all nodes {:?}, up to {parsed:?} entries",
+        start.elapsed()
+    );
     let mut random = Random(1);
     let coords: Vec<[i64; 3]> = (0..1_000_000)
         .map(|_| [(); 3].map(|()| random.below(100).cast_signed()))
         .collect();
     for _ in 0..2 {
         let start = std::time::Instant::now();
-        let found = coords
-            .iter()
-            .filter(|c| tree.get(&loader, &chunk_key(&c[..])).unwrap().is_some());
+        let found = coords.iter().filter(|c| {
+            tree.get(&loader, &key::chunk(ObjectId(1), &c[..], &[0, 1, 2]))
+                .unwrap()
+                .is_some()
+        });
         let found = found.count();
         println!(
             "random get {} ns ({found})",

@@ -5,11 +5,13 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::Load;
 use crate::error::{Error, Result};
 use crate::format::Generation;
 use crate::format::extent::NodeRef;
-use crate::format::key::{Key, Value};
+use crate::format::key::Value;
 use crate::format::node::Node;
 use crate::limits::LEVEL_MAX;
 
@@ -40,16 +42,13 @@ impl Tree {
         key: &[u8],
     ) -> Result<Option<(Arc<Node>, usize)>> {
         let mut node = self.load_root(load)?;
-        let mut upper: Option<Key> = None;
+        let mut path = Path::default();
         while !node.is_leaf() {
-            let Some(i) = node.route(key) else {
+            let Some(at) = node.route(key) else {
                 return Ok(None);
             };
-            let next = i.saturating_add(1);
-            if next < node.count() {
-                node.key_into(next, upper.get_or_insert_default());
-            }
-            node = self.load_child(load, &node, i, upper.as_deref())?;
+            path.push(node, at);
+            node = self.load_next(load, &path)?;
         }
         Ok(node.search(key).ok().map(|i| (node, i)))
     }
@@ -71,6 +70,15 @@ impl Tree {
         Ok(node)
     }
 
+    /// The node that a path leads to, verified.
+    #[inline]
+    pub(super) fn load_next<L: Load + ?Sized>(&self, load: &L, path: &Path) -> Result<Arc<Node>> {
+        match path.last() {
+            Some(step) => self.load_child(load, &step.branch, step.at, path.upper()),
+            None => self.load_root(load),
+        }
+    }
+
     /// Child `i` of `parent`, verified, all its keys in the range that `parent` gives it and below `upper`.
     ///
     /// `upper` is the next separator of `parent`, or for its last child that of the nearest ancestor that has one.
@@ -80,7 +88,7 @@ impl Tree {
         load: &L,
         parent: &Node,
         i: usize,
-        upper: Option<&[u8]>,
+        upper: Upper<'_>,
     ) -> Result<Arc<Node>> {
         // The parent's own check covered the reference: aligned, of a possible length, and below `self.end`.
         let reference = parent.child(i)?;
@@ -89,11 +97,58 @@ impl Tree {
         node.check_use(&reference, level, self.generation, self.end)?;
         let last = node.count().saturating_sub(1);
         let above = node.compare_nodes(0, parent, i) != Ordering::Less;
-        let below = upper.is_none_or(|upper| node.compare(last, upper) == Ordering::Less);
+        let below =
+            upper.is_none_or(|(branch, j)| node.compare_nodes(last, branch, j) == Ordering::Less);
         if above && below {
             Ok(node)
         } else {
             Err(node.fault().expected("keys in the range of its parent"))
         }
+    }
+}
+
+/// The branch and position of the separator that is above all keys below some node; `None` on the right edge.
+pub(super) type Upper<'n> = Option<(&'n Node, usize)>;
+
+/// A branch on the way down, and which of its children the way takes.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) branch: Arc<Node>,
+    pub(super) at: usize,
+}
+
+/// The way from the root to a node, without that node.
+#[derive(Debug, Default)]
+pub(super) struct Path(SmallVec<[Step; 4]>);
+
+impl Path {
+    #[inline]
+    pub(super) fn push(&mut self, branch: Arc<Node>, at: usize) {
+        self.0.push(Step { branch, at });
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Step> {
+        self.0.pop()
+    }
+
+    pub(super) fn last(&self) -> Option<&Step> {
+        self.0.last()
+    }
+
+    pub(super) fn last_mut(&mut self) -> Option<&mut Step> {
+        self.0.last_mut()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// The separator that bounds what the path leads to.
+    #[inline]
+    pub(super) fn upper(&self) -> Upper<'_> {
+        self.0.iter().rev().find_map(|step| {
+            let next = step.at.saturating_add(1);
+            (next < step.branch.count()).then_some((step.branch.as_ref(), next))
+        })
     }
 }

@@ -3,14 +3,10 @@
 //! Holds [`walk`] and the [`Visit`] it calls: what statistics, checks and the map of live space are made from.
 //! Must not judge what entries mean.
 
-use std::sync::Arc;
-
-use smallvec::SmallVec;
-
+use super::tree::Path;
 use super::{Load, Tree};
 use crate::error::{Error, Result};
 use crate::format::extent::NodeRef;
-use crate::format::key::Key;
 use crate::format::node::Node;
 
 /// A node on a walk.
@@ -53,65 +49,53 @@ pub(crate) trait Visit {
     }
 }
 
-struct Frame {
-    branch: Arc<Node>,
-    next: usize,
-    /// Bound of the last child.
-    upper: Option<Key>,
-}
-
 /// Visits the nodes of `tree` in key order, each branch before its children.
 pub(crate) fn walk<L: Load + ?Sized>(load: &L, tree: &Tree, visit: &mut impl Visit) -> Result<()> {
-    let mut path: SmallVec<[Frame; 4]> = SmallVec::new();
-    if !visit.enter(&tree.root, tree.level) {
-        return Ok(());
-    }
-    match tree.load_root(load) {
-        Ok(node) => {
-            visit.node(Visited {
-                node: &node,
-                reference: &tree.root,
-                parent: None,
-            })?;
-            path.push(Frame {
-                branch: node,
-                next: 0,
-                upper: None,
-            });
-        }
-        Err(error) => visit.damaged(&tree.root, tree.level, error)?,
-    }
-    while let Some(frame) = path.last_mut() {
-        let (branch, at) = (&frame.branch, frame.next);
-        if branch.is_leaf() || at >= branch.count() {
-            path.pop();
-            continue;
-        }
-        frame.next = at.saturating_add(1);
-        let (reference, level) = (branch.child(at)?, branch.level().saturating_sub(1));
-        if !visit.enter(&reference, level) {
-            continue;
-        }
-        let upper = if frame.next < branch.count() {
-            Some(branch.key(frame.next))
-        } else {
-            frame.upper.clone()
-        };
-        match tree.load_child(load, branch, at, upper.as_deref()) {
-            Ok(node) => {
-                visit.node(Visited {
-                    node: &node,
-                    reference: &reference,
-                    parent: Some(branch),
-                })?;
-                path.push(Frame {
-                    branch: node,
-                    next: 0,
-                    upper,
-                });
+    let mut path = Path::default();
+    step(load, tree, visit, &mut path, &tree.root, tree.level)?;
+    while let Some(last) = path.last() {
+        if last.at < last.branch.count() {
+            let reference = last.branch.child(last.at)?;
+            let level = last.branch.level().saturating_sub(1);
+            let deeper = step(load, tree, visit, &mut path, &reference, level)?;
+            if deeper {
+                continue;
             }
-            Err(error) => visit.damaged(&reference, level, error)?,
+        } else {
+            path.pop();
+        }
+        if let Some(last) = path.last_mut() {
+            last.at = last.at.saturating_add(1);
         }
     }
     Ok(())
+}
+
+/// Visits the node that `path` leads to; true when it is a branch, which then ends the path.
+fn step<L: Load + ?Sized>(
+    load: &L,
+    tree: &Tree,
+    visit: &mut impl Visit,
+    path: &mut Path,
+    reference: &NodeRef,
+    level: u8,
+) -> Result<bool> {
+    if !visit.enter(reference, level) {
+        return Ok(false);
+    }
+    let node = match tree.load_next(load, path) {
+        Ok(node) => node,
+        Err(error) => return visit.damaged(reference, level, error).map(|()| false),
+    };
+    let parent = path.last().map(|last| last.branch.as_ref());
+    visit.node(Visited {
+        node: &node,
+        reference,
+        parent,
+    })?;
+    let deeper = !node.is_leaf();
+    if deeper {
+        path.push(node, 0);
+    }
+    Ok(deeper)
 }
