@@ -197,6 +197,39 @@ impl Error {
         }
     }
 
+    /// The same error once more, for a fault that was found early and is told late; the system's own part is kept in words.
+    pub(crate) fn duplicate(&self) -> Self {
+        let detail = Box::new(self.detail().clone());
+        match self {
+            Self::NotContainer(_) => Self::NotContainer(detail),
+            Self::Corrupt(_) => Self::Corrupt(detail),
+            Self::Unsupported(_) => Self::Unsupported(detail),
+            Self::NotFound(_) => Self::NotFound(detail),
+            Self::AlreadyExists(_) => Self::AlreadyExists(detail),
+            Self::InvalidArgument(_) => Self::InvalidArgument(detail),
+            Self::OutOfDomain(_) => Self::OutOfDomain(detail),
+            Self::TypeMismatch(_) => Self::TypeMismatch(detail),
+            Self::LimitExceeded(_) => Self::LimitExceeded(detail),
+            Self::FileFull(_) => Self::FileFull(detail),
+            Self::Busy(_) => Self::Busy(detail),
+            Self::LockUnavailable(_) => Self::LockUnavailable(detail),
+            Self::SnapshotExpired(_) => Self::SnapshotExpired(detail),
+            Self::SnapshotInUse(_) => Self::SnapshotInUse(detail),
+            Self::Replaced(_) => Self::Replaced(detail),
+            Self::ReadOnly(_) => Self::ReadOnly(detail),
+            Self::Poisoned {
+                last_acknowledged, ..
+            } => Self::Poisoned {
+                last_acknowledged: *last_acknowledged,
+                detail,
+            },
+            Self::Io { source, .. } => Self::Io {
+                detail,
+                source: io::Error::new(source.kind(), source.to_string()),
+            },
+        }
+    }
+
     /// Adds the absolute byte offset in the file.
     pub(crate) fn at(mut self, offset: u64) -> Self {
         self.detail_mut().offset = Some(offset);

@@ -9,6 +9,7 @@
 )]
 
 mod array;
+mod attributes;
 mod bytes;
 mod catalog;
 mod codec;
@@ -20,13 +21,14 @@ mod limits;
 mod store;
 mod txn;
 
+pub use array::{
+    Array, ArraySpec, Block, ChunkState, DynArray, DynArraySpec, Element, Elements, IntoDomain,
+    ReadPath, Receipt, ShrinkReceipt, StoredChunk, WriteReceipt,
+};
 pub use codec::Codec;
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Detail as ErrorDetail, Error, ErrorKind, Result};
 pub use format::document::CodecSpec;
 pub use format::dtype::{DataType, Field, TimeUnit};
 pub use format::json::Json;
-pub use format::tree::Tree;
-pub use format::typed::TypedArray;
-pub use format::value::AttributeValue;
 pub use grid::{Bound, Domain, Region, RegionItem, Stepped};
 pub use limits::Limits;

@@ -33,6 +33,8 @@ pub(crate) const GENERATION_END: u64 = 1 << 61;
 pub(crate) const HISTORY_MAX: u64 = 1128;
 /// How many history records are dropped at once.
 pub(crate) const HISTORY_DROP: u64 = 128;
+/// Most chunks one write may store: the keys of a call are held in memory until they are staged together.
+pub(crate) const WRITE_CHUNKS_MAX: u64 = 1 << 26;
 /// Largest share of `front_len` that is believed.
 pub(crate) const FRONT_LEN_MAX: u64 = 16 << 20;
 

@@ -1,3 +1,27 @@
-//! Region -> chunks -> elements: array specifications, reading and writing.
+//! Region -> chunks -> elements: array specifications, handles, reading, writing, growing.
 //!
-//! Must not know node layout or syncs.
+//! `plan` lays a selection over the chunk grid, `scan` finds the stored chunks, `read` and `write` move elements, `growth`
+//! changes the domain, `handle` is what users hold. Must not know node layout or syncs.
+
+mod chunk;
+mod element;
+mod growth;
+mod handle;
+mod layout;
+mod parallel;
+mod plan;
+mod read;
+mod receipt;
+mod scan;
+mod spec;
+mod typed;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use element::{Element, Elements};
+pub use handle::{Block, ChunkState, DynArray, StoredChunk};
+pub use receipt::{ReadPath, Receipt, ShrinkReceipt, WriteReceipt};
+pub use spec::{ArraySpec, DynArraySpec, IntoDomain};
+pub use typed::Array;

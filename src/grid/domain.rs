@@ -194,7 +194,7 @@ mod tests {
         for (r, reason) in [
             (-INDEX_MAX - 1..0, "index_limit"),
             (0..UPPER_MAX + 1, "index_limit"),
-            (3..2, "reversed"),
+            (Range { start: 3, end: 2 }, "reversed"),
         ] {
             assert_eq!(Domain::new([r]).unwrap_err().reason_code(), Some(reason));
         }

@@ -11,6 +11,7 @@ mod region;
 pub(crate) use chunks::{AxisSet, ChunkGrid};
 pub(crate) use copy::{AxisMap, Copier, c_strides};
 pub use domain::Domain;
+pub(crate) use domain::{check_bounds, index_limit};
 pub(crate) use region::{Axis, Picked};
 pub use region::{Bound, Region, RegionItem, Stepped};
 

@@ -220,6 +220,18 @@ impl From<&Domain> for Region {
     }
 }
 
+impl From<Domain> for Region {
+    fn from(domain: Domain) -> Self {
+        Self::from_domain(&domain)
+    }
+}
+
+impl From<&Region> for Region {
+    fn from(region: &Region) -> Self {
+        region.clone()
+    }
+}
+
 /// What a region picks on one axis, within the domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Axis {

@@ -26,6 +26,25 @@ impl Overlay {
         self.changes.write().extend(changes);
     }
 
+    /// Applies all of `changes` at once if nothing was said meanwhile about the `expected` keys but what is expected.
+    ///
+    /// # Errors
+    /// The number of the first key that has another value (or deletion) staged.
+    pub(crate) fn extend_if<'a>(
+        &self,
+        expected: impl Iterator<Item = (&'a Key, Option<&'a Value>)>,
+        changes: impl Iterator<Item = &'a Change>,
+    ) -> Result<(), usize> {
+        let mut staged = self.changes.write();
+        for (i, (key, value)) in expected.enumerate() {
+            if staged.get(key).is_some_and(|now| now.as_ref() != value) {
+                return Err(i);
+            }
+        }
+        staged.extend(changes.cloned());
+        Ok(())
+    }
+
     /// What is said about `key`: nothing, a value, or that it is deleted.
     pub(crate) fn get(&self, key: &[u8]) -> Option<Option<Value>> {
         self.changes.read().get(key).cloned()

@@ -99,6 +99,21 @@ impl WriterState {
         self.overlay.extend(changes);
     }
 
+    /// Stages all of `changes` at once if every key of `expected` still has the value it was read with (through this
+    /// writer, under the same [`WriterState::hold`]). So a read-merge-write needs no lock while it decodes and encodes.
+    ///
+    /// # Errors
+    /// The number of the first expected key that another thread has changed; nothing is staged then.
+    pub(crate) fn stage_if<'a>(
+        &self,
+        expected: impl Iterator<Item = (&'a Key, Option<&'a Value>)>,
+        changes: impl Iterator<Item = &'a Change>,
+    ) -> Result<(), usize> {
+        let _hold = self.hold();
+        // A key nobody staged still has its committed value: the hold keeps commits away.
+        self.overlay.extend_if(expected, changes)
+    }
+
     /// Gives `bytes` a place in the file, at a multiple of `align` (a power of two, at least 8), and returns it with
     /// their checksum. They can be read back at once through this writer's views, and by others once a key that
     /// names them is committed.

@@ -1,0 +1,268 @@
+//! One decoded chunk: filled, loaded, merged, scrubbed, encoded.
+//!
+//! Holds the operations on [`Elements`] of one chunk. Must not know the index or where payloads lie.
+
+use crate::codec::VariableItems;
+use crate::error::{Error, Result};
+use crate::format::record::ChunkRecord;
+use crate::grid::{AxisMap, Copier, Domain};
+use crate::txn::View;
+
+use super::element::{Elements, Source};
+use super::layout::Layout;
+
+/// Repeats `pattern` over `out`, whose length is a multiple of it.
+pub(crate) fn repeat(pattern: &[u8], out: &mut [u8]) {
+    match pattern {
+        [] => {}
+        [first, rest @ ..] if rest.iter().all(|b| b == first) => out.fill(*first),
+        _ => {
+            let Some(head) = out.get_mut(..pattern.len()) else {
+                return;
+            };
+            head.copy_from_slice(pattern);
+            let mut done = pattern.len();
+            while done < out.len() {
+                let (from, to) = out.split_at_mut(done);
+                let n = from.len().min(to.len());
+                if let (Some(to), Some(from)) = (to.get_mut(..n), from.get(..n)) {
+                    to.copy_from_slice(from);
+                }
+                done = done.saturating_add(n);
+            }
+        }
+    }
+}
+
+/// True when `bytes` is nothing but repetitions of `pattern`.
+pub(crate) fn is_repeated(pattern: &[u8], bytes: &[u8]) -> bool {
+    // Equal to itself shifted by one element, and starting right: then every element equals the first.
+    let shift = pattern.len();
+    match bytes.get(..shift) {
+        None => bytes.is_empty(),
+        Some(head) => {
+            head == pattern && bytes.get(shift..) == bytes.get(..bytes.len().saturating_sub(shift))
+        }
+    }
+}
+
+impl Elements {
+    /// `n` elements of the value `element`.
+    pub(crate) fn repeated(layout: &Layout, n: usize, element: &[u8]) -> Result<Self> {
+        match layout.item {
+            Some(item) => {
+                let mut bytes = reserve(n.checked_mul(item))?;
+                repeat(element, &mut bytes);
+                Ok(Self::Fixed(bytes))
+            }
+            None => Ok(Self::Variable(vec![element.into(); n])),
+        }
+    }
+
+    /// The chunk that `record` stands for, decoded.
+    pub(crate) fn load(layout: &Layout, view: &View, record: &ChunkRecord) -> Result<Self> {
+        match record {
+            ChunkRecord::Fill => Self::repeated(layout, layout.chunk_len, layout.fill()),
+            ChunkRecord::Constant(element) => {
+                Self::repeated(layout, layout.chunk_len, constant_element(layout, element)?)
+            }
+            ChunkRecord::Stored { extent, mask } => {
+                let payload = view.payload(*extent)?;
+                let place = |e: Error| e.at_or(extent.offset).spanning(extent.len);
+                match layout.item {
+                    Some(_) => {
+                        let mut bytes = reserve(Some(layout.chunk_bytes()))?;
+                        layout
+                            .pipeline
+                            .decode(&payload, *mask, &mut bytes)
+                            .map_err(place)?;
+                        Ok(Self::Fixed(bytes))
+                    }
+                    None => {
+                        let items = layout
+                            .pipeline
+                            .decode_variable(&payload, *mask)
+                            .map_err(place)?;
+                        Ok(Self::Variable(items.iter().map(Box::from).collect()))
+                    }
+                }
+            }
+        }
+    }
+
+    /// Encodes the chunk into `out`.
+    pub(crate) fn encode(&self, layout: &Layout, out: &mut Vec<u8>) -> Result<()> {
+        match self {
+            Self::Fixed(bytes) => layout.pipeline.encode(bytes, out),
+            Self::Variable(items) => layout
+                .pipeline
+                .encode_variable(&items.iter().collect::<VariableItems>(), out),
+        }
+    }
+
+    /// True when every element equals the fill value, bit for bit.
+    pub(crate) fn is_fill(&self, layout: &Layout) -> bool {
+        match self {
+            Self::Fixed(bytes) => is_repeated(layout.fill(), bytes),
+            Self::Variable(items) => items.iter().all(|i| **i == *layout.fill()),
+        }
+    }
+
+    /// Copies what `copier` says out of a caller's block.
+    pub(crate) fn take_from(
+        &mut self,
+        layout: &Layout,
+        source: &Source<'_>,
+        copier: &Copier,
+    ) -> Result<()> {
+        match (self, source) {
+            (Self::Fixed(bytes), Source::Fixed(from)) => {
+                copier.copy_bytes(layout.item.unwrap_or(1), from, bytes);
+                Ok(())
+            }
+            (Self::Variable(items), Source::Variable(from)) => {
+                for_each_pair(copier, |src, dst| {
+                    if let (Some(to), Some(from)) = (items.get_mut(dst), from.get(src)) {
+                        *to = Box::from(*from);
+                    }
+                });
+                Ok(())
+            }
+            _ => Err(Error::type_mismatch("elements").expected("the array's kind of element")),
+        }
+    }
+
+    /// Sets the elements that `copier` names as destinations to `element`.
+    pub(crate) fn set(&mut self, layout: &Layout, element: &[u8], copier: &Copier) {
+        match self {
+            Self::Fixed(bytes) => {
+                let item = layout.item.unwrap_or(1);
+                for_each_pair(copier, |_, dst| {
+                    let start = dst.saturating_mul(item);
+                    if let Some(to) = bytes.get_mut(start..start.saturating_add(item)) {
+                        to.copy_from_slice(element);
+                    }
+                });
+            }
+            Self::Variable(items) => for_each_pair(copier, |_, dst| {
+                if let Some(to) = items.get_mut(dst) {
+                    *to = element.into();
+                }
+            }),
+        }
+    }
+
+    /// Resets every element outside `keep` (a part of chunk `c`) to fill. Tells whether anything changed.
+    pub(crate) fn scrub(&mut self, layout: &Layout, c: &[i64], keep: &Domain) -> Result<bool> {
+        let mut clean = Self::repeated(layout, layout.chunk_len, layout.fill())?;
+        let copier = Copier::new(
+            inside(layout, c, keep),
+            &layout.chunk_shape,
+            &layout.chunk_shape,
+        )?;
+        match (&mut clean, &*self) {
+            (Self::Fixed(to), Self::Fixed(from)) => {
+                copier.copy_bytes(layout.item.unwrap_or(1), from, to);
+            }
+            (Self::Variable(to), Self::Variable(from)) => for_each_pair(&copier, |src, dst| {
+                if let (Some(to), Some(from)) = (to.get_mut(dst), from.get(src)) {
+                    to.clone_from(from);
+                }
+            }),
+            _ => {
+                return Err(
+                    Error::type_mismatch("elements").expected("the array's kind of element")
+                );
+            }
+        }
+        let changed = clean != *self;
+        *self = clean;
+        Ok(changed)
+    }
+}
+
+/// Maps of the elements of chunk `c` that lie in `part`, from their place in the chunk to the same place.
+pub(crate) fn inside<'a>(
+    layout: &'a Layout,
+    c: &'a [i64],
+    part: &'a Domain,
+) -> impl Iterator<Item = AxisMap> + 'a {
+    part.bounds()
+        .iter()
+        .zip(c)
+        .enumerate()
+        .map(|(axis, (&(lo, hi), &c))| {
+            let start = layout.grid.start(axis, c);
+            let at = usize::try_from(i128::from(lo).wrapping_sub(start)).unwrap_or(0);
+            let len = usize::try_from(hi.abs_diff(lo)).unwrap_or(0);
+            AxisMap::Run {
+                src: at,
+                dst: at,
+                len,
+                src_step: 1,
+                dst_step: 1,
+            }
+        })
+}
+
+/// Calls `f(src, dst)` for every element a copier moves.
+pub(crate) fn for_each_pair(copier: &Copier, mut f: impl FnMut(usize, usize)) {
+    copier.for_each(|run| {
+        let (mut src, mut dst) = (run.src, run.dst);
+        for _ in 0..run.len {
+            f(src, dst);
+            src = src.wrapping_add(run.src_step);
+            dst = dst.wrapping_add(run.dst_step);
+        }
+    });
+}
+
+/// The element of a constant record: its first bytes, as many as the type has; the padding is zero.
+pub(crate) fn constant_element<'a>(layout: &Layout, element: &'a [u8; 16]) -> Result<&'a [u8]> {
+    let fault = || {
+        Error::corrupt("constant chunk")
+            .expected("an element of at most 16 bytes, zero padded")
+            .found("other bytes")
+    };
+    let (value, padding) = layout
+        .item
+        .and_then(|n| element.split_at_checked(n))
+        .ok_or_else(fault)?;
+    if padding.iter().any(|&b| b != 0) {
+        return Err(fault());
+    }
+    Ok(value)
+}
+
+/// A zeroed buffer of a length that limits allow but this machine may not have.
+pub(crate) fn reserve(len: Option<usize>) -> Result<Vec<u8>> {
+    let fault = || {
+        Error::limit("memory for a block")
+            .expected("a length that this machine can hold")
+            .reason("too_large")
+    };
+    let len = len.ok_or_else(fault)?;
+    // Probed first, so that a refusal is an error and not an abort; `vec![0; n]` then gets pages the system has zeroed.
+    Vec::<u8>::new()
+        .try_reserve_exact(len)
+        .map_err(|_| fault().found(len))?;
+    Ok(vec![0; len])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_repeat_and_are_recognised_bit_for_bit() {
+        let mut out = vec![9; 12];
+        repeat(&[1, 2, 3, 4], &mut out);
+        assert_eq!(out, [1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4]);
+        assert!(is_repeated(&[1, 2, 3, 4], &out));
+        out[11] = 5;
+        assert!(!is_repeated(&[1, 2, 3, 4], &out));
+        assert!(!is_repeated(&[0, 0, 0, 0], &[0, 0, 0, 0x80]));
+        repeat(&[7, 7], &mut out);
+        assert!(is_repeated(&[7, 7], &out));
+    }
+}

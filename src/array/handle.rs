@@ -1,0 +1,903 @@
+//! The handle of an array of any type.
+//!
+//! Holds [`DynArray`]: what a user asks of an array, resolved against its domain and handed to `read`, `write` and
+//! `growth`. Element types come in with `typed`. Must not hold algorithms.
+
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use smallvec::SmallVec;
+
+use crate::attributes::Attributes;
+use crate::catalog;
+use crate::codec;
+use crate::error::{Error, Result};
+use crate::format::ObjectId;
+use crate::format::document::{ArrayDocument, CodecSpec};
+use crate::format::dtype::DataType;
+use crate::format::key;
+use crate::format::record::ChunkRecord;
+use crate::grid::{AxisSet, ChunkGrid, Domain, Picked, Region};
+use crate::txn::{Key, Value, View};
+
+use super::chunk::reserve;
+use super::element::{Elements, Source};
+use super::growth::{self, Reshape};
+use super::layout::Layout;
+use super::plan::Plan;
+use super::read;
+use super::receipt::{Receipt, ShrinkReceipt, WriteReceipt};
+use super::scan;
+use super::write::{self, Content, Guard};
+
+/// An array, its element type known at run time. Cheap to clone; usable from many threads.
+///
+/// One from a [`crate::Snapshot`] reads a committed generation and never changes. One from a [`crate::Writer`] also
+/// writes, and reads what the writer has not committed yet.
+#[derive(Debug, Clone)]
+pub struct DynArray {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    view: View,
+    id: ObjectId,
+    path: String,
+    compiled: RwLock<Arc<Compiled>>,
+}
+
+/// A layout and the document entry it was compiled from.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    key: Key,
+    entry: Value,
+    pub(crate) layout: Layout,
+}
+
+impl Compiled {
+    fn guard(&self) -> Guard<'_> {
+        Guard {
+            document: (&self.key, &self.entry),
+        }
+    }
+}
+
+/// A block of elements in C order, its type known at run time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// The elements' type.
+    pub data_type: DataType,
+    /// Elements per axis, dropped axes left out.
+    pub shape: Vec<u64>,
+    /// The elements.
+    pub elements: Elements,
+}
+
+/// What stands for a stored chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChunkState {
+    /// An encoded payload.
+    Stored {
+        /// Absolute position in the file.
+        offset: u64,
+        /// Encoded bytes.
+        len: u64,
+        /// CRC32C of those bytes.
+        crc32c: u32,
+    },
+    /// One declared value for every element, without a payload.
+    Constant,
+    /// The fill value, declared.
+    DeclaredFill,
+}
+
+/// A chunk that has an entry in the index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredChunk {
+    /// Its chunk coordinate.
+    pub coord: Vec<i64>,
+    /// What stands for it.
+    pub state: ChunkState,
+}
+
+impl DynArray {
+    pub(crate) fn open(view: View, id: ObjectId, path: String) -> Result<Self> {
+        let compiled = Compiled::load(&view, id).map_err(|e| place(e, &view, &path))?;
+        Ok(Self {
+            inner: Arc::new(Inner {
+                view,
+                id,
+                path,
+                compiled: RwLock::new(Arc::new(compiled)),
+            }),
+        })
+    }
+
+    /// The array's path, without a leading slash.
+    pub fn path(&self) -> &str {
+        &self.inner.path
+    }
+
+    /// The element type.
+    pub fn data_type(&self) -> DataType {
+        self.last_known().layout.document.data_type.clone()
+    }
+
+    /// Number of axes.
+    pub fn rank(&self) -> usize {
+        self.last_known().layout.grid.rank()
+    }
+
+    /// The signed box of valid elements.
+    ///
+    /// # Errors
+    /// `NotFound` when the writer has removed the array.
+    pub fn domain(&self) -> Result<Domain> {
+        Ok(self.compiled()?.layout.domain.clone())
+    }
+
+    /// Element coordinate where chunk 0 starts, per axis.
+    ///
+    /// # Errors
+    /// As [`DynArray::domain`].
+    pub fn origin(&self) -> Result<Vec<i64>> {
+        Ok(self.compiled()?.layout.document.origin.clone())
+    }
+
+    /// Elements per axis of a chunk.
+    pub fn chunk_shape(&self) -> Vec<u64> {
+        self.last_known().layout.document.chunk_shape.clone()
+    }
+
+    /// Names of the axes; `None` for one without a name.
+    pub fn dims(&self) -> Vec<Option<String>> {
+        let layout = &self.last_known().layout;
+        let mut names = layout.document.dimension_names.clone();
+        names.resize(layout.grid.rank(), None);
+        names
+    }
+
+    /// The fill value as one element's little-endian bytes.
+    pub fn fill_bytes(&self) -> Vec<u8> {
+        self.last_known().layout.fill().to_vec()
+    }
+
+    /// The codec pipeline, in Zarr v3 terms.
+    pub fn codecs(&self) -> Vec<CodecSpec> {
+        self.last_known().layout.document.codecs.clone()
+    }
+
+    /// Outside readers that can decode this array's payloads through byte ranges.
+    pub fn readers(&self) -> Vec<&'static str> {
+        let compiled = self.last_known();
+        codec::readers(
+            &compiled.layout.document.codecs,
+            &compiled.layout.document.data_type,
+        )
+    }
+
+    /// The attributes.
+    pub fn attributes(&self) -> Attributes {
+        Attributes::new(
+            self.inner.view.clone(),
+            self.inner.id,
+            self.inner.path.clone(),
+        )
+    }
+
+    /// How many cells fit at the low and the high edge of an axis before a chunk is added: prepending or appending no
+    /// more than that rewrites the edge chunks, aligned growth rewrites nothing.
+    ///
+    /// # Errors
+    /// `InvalidArgument` (`rank`) for an axis the array does not have.
+    pub fn room(&self, axis: usize) -> Result<(u64, u64)> {
+        let compiled = self.compiled()?;
+        let (lo, hi) = axis_range(&compiled.layout.domain, axis)?;
+        let grid = &compiled.layout.grid;
+        let extent = grid.shape().get(axis).copied().unwrap_or(1);
+        let pad = |x: i64| grid.offset_at(axis, x).unsigned_abs();
+        Ok((
+            pad(lo),
+            (extent.unsigned_abs())
+                .saturating_sub(pad(hi))
+                .checked_rem(extent.unsigned_abs())
+                .unwrap_or(0),
+        ))
+    }
+
+    /// Reads a region.
+    ///
+    /// # Errors
+    /// `InvalidArgument` or `OutOfDomain` for the region; `LimitExceeded` (`too_large`) above the limit of one read;
+    /// `Corrupt` or `Unsupported` naming the chunk; `Io`.
+    pub fn read(&self, region: impl Into<Region>) -> Result<Block> {
+        self.read_with_receipt(region).map(|(block, _)| block)
+    }
+
+    /// Reads a region and tells what that cost.
+    ///
+    /// # Errors
+    /// As [`DynArray::read`].
+    pub fn read_with_receipt(&self, region: impl Into<Region>) -> Result<(Block, Receipt)> {
+        let region = region.into();
+        self.placed(|| {
+            let compiled = self.compiled()?;
+            let picked = region.resolve(&compiled.layout.domain, false)?;
+            self.read_picked(&compiled.layout, &picked)
+        })
+    }
+
+    /// Reads a region of which everything outside the domain is cut off; the region read comes with the block.
+    ///
+    /// # Errors
+    /// As [`DynArray::read`]; a single index outside the domain stays an error.
+    pub fn read_clipped(&self, region: impl Into<Region>) -> Result<(Block, Receipt)> {
+        let region = region.into();
+        self.placed(|| {
+            let compiled = self.compiled()?;
+            let picked = region.resolve(&compiled.layout.domain, true)?;
+            self.read_picked(&compiled.layout, &picked)
+        })
+    }
+
+    fn read_picked(&self, layout: &Layout, picked: &Picked) -> Result<(Block, Receipt)> {
+        let n = self.count(layout, picked)?;
+        let (view, id) = (&self.inner.view, self.inner.id);
+        let (elements, receipt) = match layout.item {
+            Some(item) => {
+                let mut bytes = reserve(n.checked_mul(item))?;
+                let receipt = read::read_fixed(view, id, layout, picked, &mut bytes)?;
+                (Elements::Fixed(bytes), receipt)
+            }
+            None => {
+                let (items, receipt) = read::read_variable(view, id, layout, picked)?;
+                (Elements::Variable(items), receipt)
+            }
+        };
+        Ok((
+            Block {
+                data_type: layout.document.data_type.clone(),
+                shape: picked.shape(),
+                elements,
+            },
+            receipt,
+        ))
+    }
+
+    /// Elements of a read, refused when the result would pass the limit of one read.
+    fn count(&self, layout: &Layout, picked: &Picked) -> Result<usize> {
+        let limit = self.inner.view.limits().read_bytes;
+        let bytes = picked
+            .element_count()
+            .and_then(|n| n.checked_mul(layout.item.unwrap_or(size_of::<Box<[u8]>>()) as u128));
+        match bytes {
+            Some(bytes) if bytes <= u128::from(limit) => {}
+            _ => {
+                return Err(Error::limit("bytes of one read")
+                    .expected(format_args!("at most {limit}, or a buffer of the caller's"))
+                    .found(bytes.map_or_else(|| "more than 2^128".to_owned(), |b| b.to_string()))
+                    .help("read a smaller region, or raise `Limits::read_bytes`")
+                    .reason("too_large"));
+            }
+        }
+        usize::try_from(picked.element_count().unwrap_or(0))
+            .map_err(|_| Error::limit("read").reason("too_large"))
+    }
+
+    /// Reads a region of a fixed-size type into `out`: C order, little-endian, exactly as long as the region.
+    ///
+    /// # Errors
+    /// As [`DynArray::read`]; `InvalidArgument` for a buffer of another length; `TypeMismatch` for a type of variable length.
+    pub fn read_bytes_into(&self, region: impl Into<Region>, out: &mut [u8]) -> Result<Receipt> {
+        let region = region.into();
+        self.placed(|| {
+            let compiled = self.compiled()?;
+            let layout = &compiled.layout;
+            let picked = region.resolve(&layout.domain, false)?;
+            let Some(item) = layout.item else {
+                return Err(Error::type_mismatch("read into bytes")
+                    .expected("elements of one size")
+                    .found(&layout.document.data_type));
+            };
+            let want = picked
+                .element_count()
+                .and_then(|n| n.checked_mul(item as u128));
+            if want != Some(out.len() as u128) {
+                return Err(Error::invalid("buffer")
+                    .expected(format_args!(
+                        "{} bytes for {region}",
+                        want.unwrap_or(u128::MAX)
+                    ))
+                    .found(out.len())
+                    .reason("shape"));
+            }
+            read::read_fixed(&self.inner.view, self.inner.id, layout, &picked, out)
+        })
+    }
+
+    /// What a read of the region would touch, fetch and decode. Reads the index alone.
+    ///
+    /// # Errors
+    /// As [`DynArray::read`].
+    pub fn explain(&self, region: impl Into<Region>) -> Result<Receipt> {
+        let region = region.into();
+        self.placed(|| {
+            let compiled = self.compiled()?;
+            let picked = region.resolve(&compiled.layout.domain, false)?;
+            read::explain(&self.inner.view, self.inner.id, &compiled.layout, &picked)
+        })
+    }
+
+    /// The chunks with an entry that meet a region, in key order. Reads the index alone: "was this written?" costs no
+    /// payload.
+    ///
+    /// # Errors
+    /// As [`DynArray::read`], as far as the index is concerned.
+    pub fn chunks_in(&self, region: impl Into<Region>) -> Result<Vec<StoredChunk>> {
+        let mut found = Vec::new();
+        self.for_each_chunk(region, |chunk| {
+            found.push(chunk);
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// All chunks with an entry, in key order.
+    ///
+    /// # Errors
+    /// As [`DynArray::chunks_in`].
+    pub fn chunks(&self) -> Result<Vec<StoredChunk>> {
+        self.chunks_in(Region::all())
+    }
+
+    /// Calls `f` for every chunk with an entry that meets a region, in key order, holding one at a time.
+    ///
+    /// # Errors
+    /// As [`DynArray::chunks_in`], and whatever `f` answers.
+    pub fn for_each_chunk(
+        &self,
+        region: impl Into<Region>,
+        mut f: impl FnMut(StoredChunk) -> Result<()>,
+    ) -> Result<()> {
+        let region = region.into();
+        self.placed(|| {
+            let compiled = self.compiled()?;
+            let layout = &compiled.layout;
+            let picked = region.resolve(&layout.domain, false)?;
+            if picked.is_empty() {
+                return Ok(());
+            }
+            let plan = Plan::new(&layout.grid, &picked)?;
+            let sets: SmallVec<[&AxisSet; 8]> = plan.sets().collect();
+            scan::each_stored(
+                &self.inner.view,
+                self.inner.id,
+                layout.key_order(),
+                &sets,
+                |entry| {
+                    let state = match entry.record()? {
+                        ChunkRecord::Stored { extent, .. } => ChunkState::Stored {
+                            offset: extent.offset,
+                            len: extent.len,
+                            crc32c: extent.crc,
+                        },
+                        ChunkRecord::Constant(_) => ChunkState::Constant,
+                        ChunkRecord::Fill => ChunkState::DeclaredFill,
+                    };
+                    f(StoredChunk {
+                        coord: entry.coords.to_vec(),
+                        state,
+                    })
+                },
+            )
+        })
+    }
+
+    /// How many chunks of the grid meet the domain, or `None` past `u128`.
+    ///
+    /// # Errors
+    /// As [`DynArray::domain`].
+    pub fn grid_chunks(&self) -> Result<Option<u128>> {
+        let compiled = self.compiled()?;
+        Ok(compiled.layout.grid.chunk_count(&compiled.layout.domain))
+    }
+
+    /// Writes a block of the array's own type, C order, into a region of the same shape (dropped axes left out or not).
+    ///
+    /// # Errors
+    /// `ReadOnly` on a snapshot's handle; `InvalidArgument` or `OutOfDomain` for the region; `TypeMismatch`; `Corrupt` when
+    /// a partly covered chunk is damaged. A call that fails changes nothing.
+    pub fn write(&self, region: impl Into<Region>, block: &Block) -> Result<WriteReceipt> {
+        let data_type = self.data_type();
+        if block.data_type != data_type {
+            return Err(place(
+                Error::type_mismatch("elements")
+                    .expected(&data_type)
+                    .found(&block.data_type),
+                &self.inner.view,
+                &self.inner.path,
+            ));
+        }
+        let source = match &block.elements {
+            Elements::Fixed(bytes) => Source::Fixed(bytes.as_slice().into()),
+            Elements::Variable(items) => {
+                Source::Variable(items.iter().map(AsRef::as_ref).collect())
+            }
+        };
+        self.write_source(&region.into(), Some(&block.shape), source)
+    }
+
+    /// Writes `source` into a region; `shape` is the block's where the caller has one, else only the count is checked.
+    pub(crate) fn write_source(
+        &self,
+        region: &Region,
+        shape: Option<&[u64]>,
+        source: Source<'_>,
+    ) -> Result<WriteReceipt> {
+        let content = Content::Block(source);
+        self.write_content(region, &content, |layout, picked| {
+            check_block(layout, picked, shape, &content)
+        })
+    }
+
+    /// Sets every element of a region to one value, given as its little-endian bytes. Whole chunks take no payload.
+    ///
+    /// # Errors
+    /// As [`DynArray::write`].
+    pub fn write_scalar_bytes(
+        &self,
+        region: impl Into<Region>,
+        element: &[u8],
+    ) -> Result<WriteReceipt> {
+        let region = region.into();
+        self.write_content(
+            &region,
+            &Content::Scalar(element),
+            |layout, _| match layout.item {
+                Some(n) if n != element.len() => Err(Error::type_mismatch("element")
+                    .expected(format_args!("{n} bytes"))
+                    .found(element.len())),
+                _ => Ok(()),
+            },
+        )
+    }
+
+    /// Declares the elements of a region to be the fill value: they read as before, but count as written.
+    ///
+    /// # Errors
+    /// As [`DynArray::write`].
+    pub fn write_fill(&self, region: impl Into<Region>) -> Result<WriteReceipt> {
+        self.write_content(&region.into(), &Content::DeclaredFill, |_, _| Ok(()))
+    }
+
+    /// Resets a region to fill and forgets that it was written. Costs what is stored there, whatever the region's size.
+    ///
+    /// # Errors
+    /// As [`DynArray::write`].
+    pub fn erase(&self, region: impl Into<Region>) -> Result<WriteReceipt> {
+        let region = region.into();
+        self.retried(|compiled| {
+            let picked = region.resolve(&compiled.layout.domain, false)?;
+            write::erase(
+                &self.inner.view,
+                self.inner.id,
+                &compiled.layout,
+                &picked,
+                &compiled.guard(),
+            )
+        })
+    }
+
+    fn write_content(
+        &self,
+        region: &Region,
+        content: &Content<'_>,
+        check: impl Fn(&Layout, &Picked) -> Result<()>,
+    ) -> Result<WriteReceipt> {
+        self.retried(|compiled| {
+            let layout = &compiled.layout;
+            let picked = region.resolve(&layout.domain, false)?;
+            check(layout, &picked)?;
+            write::write(
+                &self.inner.view,
+                self.inner.id,
+                layout,
+                &picked,
+                content,
+                &compiled.guard(),
+            )
+        })
+    }
+
+    /// Moves the bounds of an axis outward: `lo` coordinates at the low edge, `hi` at the high one. New elements are fill.
+    ///
+    /// # Errors
+    /// `InvalidArgument` (`rank`) for an axis the array does not have; `LimitExceeded` (`index_limit`); `ReadOnly`.
+    pub fn grow(&self, axis: usize, lo: u64, hi: u64) -> Result<ShrinkReceipt> {
+        self.set_domain_by(|d, _| moved(d, axis, -i128::from(lo), i128::from(hi)))
+    }
+
+    /// Moves the bounds of an axis inward. What is cut is gone: growing again reads fill.
+    ///
+    /// # Errors
+    /// As [`DynArray::grow`]; `InvalidArgument` (`trim_too_much`) for more than there is.
+    pub fn trim(&self, axis: usize, lo: u64, hi: u64) -> Result<ShrinkReceipt> {
+        self.set_domain_by(|d, _| trimmed(d, axis, lo, hi))
+    }
+
+    /// As [`DynArray::trim`], but each bound stops at the chunk edge outside it, so that no chunk is rewritten: up to a
+    /// chunk less is cut.
+    ///
+    /// # Errors
+    /// As [`DynArray::trim`].
+    pub fn trim_aligned(&self, axis: usize, lo: u64, hi: u64) -> Result<ShrinkReceipt> {
+        self.set_domain_by(|d, grid| {
+            let exact = trimmed(d, axis, lo, hi)?;
+            let ((old_lo, old_hi), (new_lo, new_hi)) =
+                (axis_range(d, axis)?, axis_range(&exact, axis)?);
+            let extent = grid.shape().get(axis).copied().unwrap_or(1);
+            let down = new_lo
+                .saturating_sub(grid.offset_at(axis, new_lo))
+                .max(old_lo);
+            let over = grid.offset_at(axis, new_hi);
+            let up = if over == 0 {
+                new_hi
+            } else {
+                new_hi.saturating_add(extent.saturating_sub(over))
+            }
+            .min(old_hi);
+            with_range(d, axis, down, up)
+        })
+    }
+
+    /// Gives the array any other domain of its rank. Elements in both keep their value, all others are fill.
+    ///
+    /// # Errors
+    /// `InvalidArgument` (`rank`, `reversed`), `LimitExceeded` (`index_limit`), `ReadOnly`.
+    pub fn set_domain(&self, domain: impl super::IntoDomain) -> Result<ShrinkReceipt> {
+        let domain = domain
+            .into_domain()
+            .map_err(|e| place(e, &self.inner.view, &self.inner.path))?;
+        self.set_domain_by(|d, _| same_rank(d, &domain).map(|()| domain.clone()))
+    }
+
+    /// Moves the window of an axis by `by` coordinates: as much is cut at one end as is added at the other.
+    ///
+    /// # Errors
+    /// As [`DynArray::grow`].
+    pub fn advance(&self, axis: usize, by: i64) -> Result<ShrinkReceipt> {
+        self.set_domain_by(|d, _| moved(d, axis, i128::from(by), i128::from(by)))
+    }
+
+    /// Moves all coordinates: domain and origin together. No key and no byte of a chunk changes.
+    ///
+    /// # Errors
+    /// `InvalidArgument` (`rank`), `LimitExceeded` (`index_limit`), `ReadOnly`.
+    pub fn translate(&self, by: &[i64]) -> Result<()> {
+        self.retried(|compiled| {
+            let mut document = compiled.layout.document.clone();
+            if by.len() != document.domain.len() {
+                return Err(Error::invalid("translation")
+                    .expected(format_args!("{} axes", document.domain.len()))
+                    .found(by.len())
+                    .reason("rank"));
+            }
+            for (axis, (bounds, (origin, &by))) in document
+                .domain
+                .iter_mut()
+                .zip(document.origin.iter_mut().zip(by))
+                .enumerate()
+            {
+                let moved = |x: i64| {
+                    x.checked_add(by).ok_or_else(|| {
+                        crate::grid::index_limit(axis, i128::from(x).wrapping_add(i128::from(by)))
+                    })
+                };
+                *bounds = (moved(bounds.0)?, moved(bounds.1)?);
+                *origin = moved(*origin)?;
+                crate::grid::check_bounds(axis, bounds.0, bounds.1)?;
+                crate::grid::check_bounds(axis, *origin, *origin)?;
+            }
+            // Domain and grid move together, so every chunk keeps its coordinate and its elements: the document is all.
+            let writer = self.inner.view.writer()?;
+            let _hold = writer.hold();
+            let value = self.document_value(&document)?;
+            let change = (compiled.key.clone(), Some(value));
+            let staged = writer.stage_if(
+                std::iter::once(compiled.guard().expectation()),
+                std::iter::once(&change),
+            );
+            Ok(staged.ok())
+        })
+    }
+
+    /// Grows an axis by the slab's extent at the low (`front`) or high edge and writes the slab there, in one step. With
+    /// `roll`, as much is cut at the other edge.
+    pub(crate) fn attach(
+        &self,
+        axis: usize,
+        end: End,
+        roll: bool,
+        shape: &[u64],
+        source: Source<'_>,
+    ) -> Result<(WriteReceipt, ShrinkReceipt)> {
+        let content = Content::Block(source);
+        self.retried(|compiled| {
+            let layout = &compiled.layout;
+            let (lo, hi) = axis_range(&layout.domain, axis)?;
+            check_cross_section(&layout.domain, axis, shape)?;
+            let n = i128::from(shape.get(axis).copied().unwrap_or(0));
+            let grown = match end {
+                End::Low => moved(&layout.domain, axis, -n, if roll { -n } else { 0 })?,
+                End::High => moved(&layout.domain, axis, if roll { n } else { 0 }, n)?,
+            };
+            let (new_lo, new_hi) = axis_range(&grown, axis)?;
+            let added = match end {
+                End::Low => (new_lo, lo),
+                End::High => (hi, new_hi),
+            };
+            // A slab longer than the window fills it whole: only its outer part is kept.
+            let slab = with_range(&layout.domain, axis, added.0, added.1)?;
+            if !grown.encloses(&slab) {
+                return Err(Error::invalid(format!("slab on axis {axis}"))
+                    .expected(format_args!(
+                        "at most the window's {} coordinates",
+                        hi.abs_diff(lo)
+                    ))
+                    .found(n)
+                    .reason("trim_too_much"));
+            }
+            check_block(layout, &Picked::whole(&slab), None, &content)?;
+            let mut document = layout.document.clone();
+            document.domain = grown.bounds().to_vec();
+            let done = self.reshape(compiled, document, Some((&Picked::whole(&slab), &content)))?;
+            Ok(done.map(|(cut, written)| (written, cut)))
+        })
+    }
+
+    fn set_domain_by(
+        &self,
+        next: impl Fn(&Domain, &ChunkGrid) -> Result<Domain>,
+    ) -> Result<ShrinkReceipt> {
+        self.retried(|compiled| {
+            let domain = next(&compiled.layout.domain, &compiled.layout.grid)?;
+            let mut document = compiled.layout.document.clone();
+            document.domain = domain.bounds().to_vec();
+            Ok(self.reshape(compiled, document, None)?.map(|(cut, _)| cut))
+        })
+    }
+
+    fn reshape(
+        &self,
+        compiled: &Compiled,
+        document: ArrayDocument,
+        slab: Option<(&Picked, &Content<'_>)>,
+    ) -> Result<Option<(ShrinkReceipt, WriteReceipt)>> {
+        let view = &self.inner.view;
+        let writer = view.writer()?;
+        let _hold = writer.hold();
+        let value = self.document_value(&document)?;
+        let new = Layout::new(document, view.limits())?;
+        let reshape = Reshape {
+            view,
+            id: self.inner.id,
+            old: &compiled.layout,
+            new: &new,
+            document: value,
+            slab,
+        };
+        growth::reshape(&reshape, &compiled.guard())
+    }
+
+    /// The entry of a changed document, its rules checked first.
+    fn document_value(&self, document: &ArrayDocument) -> Result<Value> {
+        let limits = self.inner.view.limits();
+        document.validate(limits)?;
+        catalog::document_value(self.inner.view.writer()?, &document.to_text(), limits)
+    }
+
+    /// Runs `attempt` on the array as it is now, again while another thread changes the array's document under it.
+    fn retried<R>(&self, attempt: impl Fn(&Compiled) -> Result<Option<R>>) -> Result<R> {
+        self.placed(|| {
+            // Refused before anything is read, decoded or appended.
+            self.inner.view.writer()?;
+            loop {
+                if let Some(done) = attempt(&*self.compiled()?)? {
+                    return Ok(done);
+                }
+            }
+        })
+    }
+
+    /// The layout as it is now: a writer's array may have grown since.
+    pub(crate) fn compiled(&self) -> Result<Arc<Compiled>> {
+        let last = self.last_known();
+        if let View::Snapshot(_) = self.inner.view {
+            return Ok(last);
+        }
+        match self.inner.view.get(&last.key)? {
+            Some(entry) if entry == last.entry => Ok(last),
+            Some(_) => {
+                let now = Arc::new(Compiled::load(&self.inner.view, self.inner.id)?);
+                *self.inner.compiled.write() = Arc::clone(&now);
+                Ok(now)
+            }
+            None => Err(place(
+                Error::not_found("array").help("the writer has removed it"),
+                &self.inner.view,
+                &self.inner.path,
+            )),
+        }
+    }
+
+    fn last_known(&self) -> Arc<Compiled> {
+        Arc::clone(&self.inner.compiled.read())
+    }
+
+    pub(crate) fn limits(&self) -> &crate::limits::Limits {
+        self.inner.view.limits()
+    }
+
+    pub(crate) fn placed<R>(&self, f: impl FnOnce() -> Result<R>) -> Result<R> {
+        f().map_err(|e| place(e, &self.inner.view, &self.inner.path))
+    }
+}
+
+/// An edge of an axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Low,
+    High,
+}
+
+impl Compiled {
+    fn load(view: &View, id: ObjectId) -> Result<Self> {
+        let key = key::document(id);
+        let entry = view.get(&key)?.ok_or_else(|| {
+            Error::corrupt("directory")
+                .expected("a document for each entry")
+                .found("none")
+        })?;
+        let document = catalog::array_document(view, &entry)?;
+        Ok(Self {
+            key,
+            entry,
+            layout: Layout::new(document, view.limits())?,
+        })
+    }
+}
+
+/// Adds file and path to an error.
+fn place(e: Error, view: &View, path: &str) -> Error {
+    let e = e.in_object(path);
+    match view.file() {
+        Some(file) => e.in_file(file),
+        None => e,
+    }
+}
+
+fn check_block(
+    layout: &Layout,
+    picked: &Picked,
+    shape: Option<&[u64]>,
+    content: &Content<'_>,
+) -> Result<()> {
+    let full: Vec<u64> = picked.extents().collect();
+    if let Some(shape) = shape
+        && shape != full
+        && shape != picked.shape()
+    {
+        return Err(Error::invalid("block")
+            .expected(format_args!(
+                "shape {:?}, for the domain {}",
+                picked.shape(),
+                layout.domain
+            ))
+            .found(format_args!("{shape:?}"))
+            .reason("shape"));
+    }
+    let found = match (content, layout.item) {
+        (Content::Block(Source::Fixed(bytes)), Some(item))
+            if bytes.len().is_multiple_of(item.max(1)) =>
+        {
+            bytes.len().checked_div(item)
+        }
+        (Content::Block(Source::Variable(items)), None) => Some(items.len()),
+        _ => None,
+    };
+    let want = picked.element_count();
+    if found.map(|n| n as u128) == want {
+        return Ok(());
+    }
+    Err(Error::invalid("block")
+        .expected(format_args!(
+            "{} elements of type {}",
+            want.unwrap_or(u128::MAX),
+            layout.document.data_type
+        ))
+        .found(found.map_or_else(
+            || "elements of another size".to_owned(),
+            |n| format!("{n} elements"),
+        ))
+        .reason("shape"))
+}
+
+fn check_cross_section(domain: &Domain, axis: usize, shape: &[u64]) -> Result<()> {
+    if shape.len() != domain.rank() {
+        return Err(Error::invalid("slab")
+            .expected(format_args!(
+                "{} axes, as the domain {domain} has",
+                domain.rank()
+            ))
+            .found(shape.len())
+            .reason("rank"));
+    }
+    for (i, (want, &found)) in domain.extents().zip(shape).enumerate() {
+        if i != axis && want != found {
+            return Err(Error::invalid(format!("slab on axis {i}"))
+                .expected(format_args!("extent {want}, for the domain {domain}"))
+                .found(found)
+                .reason("shape"));
+        }
+    }
+    Ok(())
+}
+
+fn same_rank(old: &Domain, new: &Domain) -> Result<()> {
+    if old.rank() == new.rank() {
+        return Ok(());
+    }
+    Err(Error::invalid("domain")
+        .expected(format_args!("{} axes, as {old} has", old.rank()))
+        .found(new)
+        .reason("rank"))
+}
+
+fn axis_range(domain: &Domain, axis: usize) -> Result<(i64, i64)> {
+    match domain.bounds().get(axis) {
+        Some(&range) => Ok(range),
+        None if domain.rank() == 0 => Err(Error::invalid(format!("axis {axis}"))
+            .expected("an axis; this array has no axes")
+            .reason("rank")),
+        None => Err(Error::invalid(format!("axis {axis}"))
+            .expected(format_args!(
+                "an axis below {}, for the domain {domain}",
+                domain.rank()
+            ))
+            .reason("rank")),
+    }
+}
+
+fn with_range(domain: &Domain, axis: usize, lo: i64, hi: i64) -> Result<Domain> {
+    Domain::new(
+        domain
+            .ranges()
+            .enumerate()
+            .map(|(i, r)| if i == axis { lo..hi } else { r }),
+    )
+}
+
+/// The domain with both bounds of an axis moved.
+fn moved(domain: &Domain, axis: usize, lo: i128, hi: i128) -> Result<Domain> {
+    let (old_lo, old_hi) = axis_range(domain, axis)?;
+    let at = |x: i64, by: i128| {
+        let x = i128::from(x).saturating_add(by);
+        i64::try_from(x).map_err(|_| crate::grid::index_limit(axis, x))
+    };
+    with_range(domain, axis, at(old_lo, lo)?, at(old_hi, hi)?)
+}
+
+fn trimmed(domain: &Domain, axis: usize, lo: u64, hi: u64) -> Result<Domain> {
+    let (old_lo, old_hi) = axis_range(domain, axis)?;
+    if i128::from(lo).saturating_add(i128::from(hi)) > i128::from(old_hi.abs_diff(old_lo)) {
+        return Err(Error::invalid(format!("trim on axis {axis}"))
+            .expected(format_args!(
+                "at most {} coordinates, for the domain {domain}",
+                old_hi.abs_diff(old_lo)
+            ))
+            .found(i128::from(lo).saturating_add(i128::from(hi)))
+            .reason("trim_too_much"));
+    }
+    moved(domain, axis, i128::from(lo), -i128::from(hi))
+}

@@ -1,0 +1,449 @@
+//! Writing a selection: whole chunks encode straight from the source, partly covered ones are read, merged, encoded.
+//!
+//! Holds [`write`] and [`erase`]. One call changes all its chunks or none: payloads are appended first, then all keys are
+//! staged at once. Must not know handles or element types.
+//!
+//! Many threads may write through one writer. A partly covered chunk is staged only if its entry is still the one that was
+//! merged; else that chunk alone is done again. So no lock is held while anything is decoded or encoded, and no update of
+//! a neighbouring element is lost. Chunks are appended in key order whatever the number of threads, so equal writes make
+//! equal files.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::error::{Error, Result};
+use crate::format::ObjectId;
+use crate::format::key;
+use crate::format::record::ChunkRecord;
+use crate::grid::{AxisMap, AxisSet, Coords, Copier, Picked};
+use crate::limits::WRITE_CHUNKS_MAX;
+use crate::txn::{Change, Key, Value, View, WriterState};
+
+use super::chunk::repeat;
+use super::element::{Elements, Source};
+use super::layout::Layout;
+use super::parallel;
+use super::plan::Plan;
+use super::receipt::WriteReceipt;
+use super::scan;
+
+/// Encoded chunks held in memory before they are appended.
+const BATCH_BYTES: usize = 32 << 20;
+/// Most chunks of one batch, whatever their size.
+const BATCH_MAX: usize = 4096;
+/// Work of one batch, in bytes of decoded chunks, below which it stays on the caller's thread.
+const PARALLEL_MIN: usize = 1 << 20;
+
+/// What goes into the selected elements.
+#[derive(Debug)]
+pub(crate) enum Content<'a> {
+    /// A block of the selection's shape, C order.
+    Block(Source<'a>),
+    /// One value for every element; whole chunks become constants.
+    Scalar(&'a [u8]),
+    /// The fill value, declared: whole chunks are recorded as written.
+    DeclaredFill,
+}
+
+/// What a call does to one chunk.
+enum Outcome {
+    /// Encoded bytes to append.
+    Payload(Vec<u8>),
+    /// A record without payload.
+    Record(ChunkRecord),
+    /// Nothing but fill: no entry.
+    Absent,
+}
+
+/// What a chunk's new elements were laid over.
+enum Base {
+    /// Nothing: the chunk is covered whole.
+    Whole,
+    /// This entry (or its absence), which must still be the same when the chunk is staged.
+    Merged(Option<Value>),
+}
+
+struct Prepared {
+    key: Key,
+    outcome: Outcome,
+    base: Base,
+    decoded: bool,
+}
+
+/// A write whose keys are ready to be staged.
+#[derive(Default)]
+pub(crate) struct Staged {
+    pub(crate) changes: Vec<Change>,
+    /// Entries that must still be what they were, by their index in `changes`.
+    pub(crate) merged: Vec<(usize, Option<Value>)>,
+    pub(crate) receipt: WriteReceipt,
+}
+
+/// What must not have changed when a write's keys are staged.
+#[derive(Debug)]
+pub(crate) struct Guard<'a> {
+    /// The array's document entry as the layout was compiled from.
+    pub(crate) document: (&'a Key, &'a Value),
+}
+
+impl Guard<'_> {
+    /// The guard as the first expectation of a staging.
+    pub(crate) fn expectation(&self) -> (&Key, Option<&Value>) {
+        (self.document.0, Some(self.document.1))
+    }
+}
+
+/// Writes `content` into the elements `picked` selects and stages it.
+///
+/// The answer is `None`, and nothing is staged, where the array's document is no longer the guard's.
+pub(crate) fn write(
+    view: &View,
+    id: ObjectId,
+    layout: &Layout,
+    picked: &Picked,
+    content: &Content<'_>,
+    guard: &Guard<'_>,
+) -> Result<Option<WriteReceipt>> {
+    let writer = view.writer()?;
+    let _hold = writer.hold();
+    let plan = Plan::new(&layout.grid, picked)?;
+    let job = Job {
+        view,
+        writer,
+        id,
+        layout,
+        content,
+        plan: &plan,
+        shape: &plan.shape()?,
+        over: None,
+    };
+    let mut staged = if picked.is_empty() {
+        Staged::default()
+    } else {
+        job.prepare()?
+    };
+    loop {
+        match staged.stage(writer, guard) {
+            Ok(()) => return Ok(Some(staged.receipt)),
+            Err(Moved::Document) => return Ok(None),
+            Err(Moved::Chunk(i)) => job.redo(&mut staged, i)?,
+        }
+    }
+}
+
+/// Appends the payloads of a write that another operation stages together with its own changes, `over`.
+pub(crate) fn prepare(
+    view: &View,
+    id: ObjectId,
+    layout: &Layout,
+    picked: &Picked,
+    content: &Content<'_>,
+    over: &BTreeMap<Key, Option<Value>>,
+) -> Result<Staged> {
+    if picked.is_empty() {
+        return Ok(Staged::default());
+    }
+    let plan = Plan::new(&layout.grid, picked)?;
+    let writer = view.writer()?;
+    Job {
+        view,
+        writer,
+        id,
+        layout,
+        content,
+        plan: &plan,
+        shape: &plan.shape()?,
+        over: Some(over),
+    }
+    .prepare()
+}
+
+/// What another thread changed between the reading and the staging of a write.
+enum Moved {
+    Document,
+    /// The entry of this change.
+    Chunk(usize),
+}
+
+impl Staged {
+    fn stage(&self, writer: &WriterState, guard: &Guard<'_>) -> Result<(), Moved> {
+        let merged = self
+            .merged
+            .iter()
+            .filter_map(|(i, old)| self.changes.get(*i).map(|c| (&c.0, old.as_ref())));
+        let expected = std::iter::once(guard.expectation()).chain(merged);
+        match writer.stage_if(expected, self.changes.iter()) {
+            Ok(()) => Ok(()),
+            // Number 0 is the document, the merged chunks follow in their order.
+            Err(n) => Err(n
+                .checked_sub(1)
+                .and_then(|n| self.merged.get(n))
+                .map_or(Moved::Document, |m| Moved::Chunk(m.0))),
+        }
+    }
+}
+
+struct Job<'a> {
+    view: &'a View,
+    writer: &'a Arc<WriterState>,
+    id: ObjectId,
+    layout: &'a Layout,
+    content: &'a Content<'a>,
+    plan: &'a Plan<'a>,
+    shape: &'a [usize],
+    /// Entries as the same call is about to change them: these are merged instead of the staged ones.
+    over: Option<&'a BTreeMap<Key, Option<Value>>>,
+}
+
+impl Job<'_> {
+    /// Appends the payloads of all chunks and lists what is to be staged.
+    fn prepare(&self) -> Result<Staged> {
+        let mut staged = Staged::default();
+        let count = self.plan.chunk_count()?;
+        if count > WRITE_CHUNKS_MAX {
+            return Err(Error::limit("chunks of one write")
+                .expected(format_args!("at most {WRITE_CHUNKS_MAX}"))
+                .found(count)
+                .reason("too_large"));
+        }
+        let fits = BATCH_BYTES
+            .checked_div(self.layout.chunk_bytes())
+            .unwrap_or(BATCH_MAX);
+        let batch = fits.clamp(parallel::width().saturating_mul(2), BATCH_MAX);
+        let mut waiting: Vec<Coords> = Vec::new();
+        let sets: SmallVec<[&AxisSet; 8]> = self.plan.sets().collect();
+        scan::for_each_coords(self.layout.key_order(), &sets, |c| {
+            waiting.push(c.into());
+            if waiting.len() >= batch {
+                self.flush(&mut waiting, &mut staged)
+            } else {
+                Ok(())
+            }
+        })?;
+        self.flush(&mut waiting, &mut staged)?;
+        Ok(staged)
+    }
+
+    fn flush(&self, waiting: &mut Vec<Coords>, staged: &mut Staged) -> Result<()> {
+        let work = waiting.len().saturating_mul(self.layout.chunk_bytes());
+        let chunks = std::mem::take(waiting);
+        let prepared = if work < PARALLEL_MIN {
+            chunks
+                .into_iter()
+                .map(|c| self.chunk(&c))
+                .collect::<Result<Vec<_>>>()?
+        } else {
+            parallel::map(chunks, |c| self.chunk(&c))?
+        };
+        for p in prepared {
+            self.append(p, staged, None)?;
+        }
+        Ok(())
+    }
+
+    /// Does one chunk again that another thread has changed.
+    fn redo(&self, staged: &mut Staged, i: usize) -> Result<()> {
+        let mut coords = Coords::from_elem(0, self.layout.grid.rank());
+        let Some(change) = staged.changes.get(i) else {
+            return Ok(());
+        };
+        key::decode_chunk(
+            &change.0,
+            coords.len(),
+            self.layout.key_order(),
+            &mut coords,
+        )?;
+        let prepared = self.chunk(&coords)?;
+        self.append(prepared, staged, Some(i))
+    }
+
+    fn append(&self, p: Prepared, staged: &mut Staged, at: Option<usize>) -> Result<()> {
+        let receipt = &mut staged.receipt;
+        let value = match p.outcome {
+            Outcome::Payload(bytes) => {
+                receipt.bytes_written = receipt.bytes_written.saturating_add(bytes.len() as u64);
+                let extent = self.writer.append(&bytes, self.layout.payload_align())?;
+                Some(ChunkRecord::Stored { extent, mask: 0 }.encode())
+            }
+            Outcome::Record(record) => Some(record.encode()),
+            Outcome::Absent => None,
+        };
+        receipt.chunks_decoded = receipt.chunks_decoded.saturating_add(u64::from(p.decoded));
+        match at {
+            Some(i) => {
+                if let Some(change) = staged.changes.get_mut(i) {
+                    change.1 = value;
+                }
+                for (_, old) in staged.merged.iter_mut().filter(|m| m.0 == i) {
+                    if let Base::Merged(now) = &p.base {
+                        old.clone_from(now);
+                    }
+                }
+            }
+            None => {
+                let counter = if value.is_some() {
+                    &mut receipt.chunks_written
+                } else {
+                    &mut receipt.chunks_removed
+                };
+                *counter = counter.saturating_add(1);
+                if let Base::Merged(old) = p.base {
+                    staged.merged.push((staged.changes.len(), old));
+                }
+                staged.changes.push((p.key, value));
+            }
+        }
+        Ok(())
+    }
+
+    fn chunk(&self, c: &[i64]) -> Result<Prepared> {
+        self.try_chunk(c).map_err(|e| e.in_chunk(c))
+    }
+
+    fn try_chunk(&self, c: &[i64]) -> Result<Prepared> {
+        let layout = self.layout;
+        let key = key::chunk(self.id, c, layout.key_order());
+        let covered = layout.grid.covered(c, &layout.domain);
+        let whole = self.plan.covers(c, &covered);
+        if whole && let Some(outcome) = self.without_payload(c) {
+            return Ok(Prepared {
+                key,
+                outcome,
+                base: Base::Whole,
+                decoded: false,
+            });
+        }
+        let (mut elements, base, record) = if whole {
+            (
+                Elements::repeated(layout, layout.chunk_len, layout.fill())?,
+                Base::Whole,
+                None,
+            )
+        } else {
+            let old = match self.over.and_then(|o| o.get(&key)) {
+                Some(value) => value.clone(),
+                None => self.view.get(&key)?,
+            };
+            let record = old.as_deref().map(scan::decode).transpose()?;
+            let elements = Elements::load(
+                layout,
+                self.view,
+                record.as_ref().unwrap_or(&ChunkRecord::Fill),
+            )?;
+            (elements, Base::Merged(old), record)
+        };
+        let decoded = matches!(record, Some(ChunkRecord::Stored { .. }));
+        self.fill_in(c, &mut elements)?;
+        let outcome = if elements.is_fill(layout) {
+            match (self.content, record) {
+                // A declared chunk stays declared under more fill; a declaration that empties a stored one declares it.
+                (_, Some(ChunkRecord::Fill)) | (Content::DeclaredFill, Some(_)) => {
+                    Outcome::Record(ChunkRecord::Fill)
+                }
+                _ => Outcome::Absent,
+            }
+        } else {
+            let mut bytes = Vec::new();
+            elements.encode(layout, &mut bytes)?;
+            Outcome::Payload(bytes)
+        };
+        Ok(Prepared {
+            key,
+            outcome,
+            base,
+            decoded,
+        })
+    }
+
+    /// What a wholly covered chunk becomes where no element needs to be stored.
+    fn without_payload(&self, c: &[i64]) -> Option<Outcome> {
+        let layout = self.layout;
+        match self.content {
+            Content::DeclaredFill => Some(Outcome::Record(ChunkRecord::Fill)),
+            Content::Scalar(element) if **element == *layout.fill() => Some(Outcome::Absent),
+            // A constant says something about every element of the chunk, so none may lie outside the domain: a later
+            // grow would show it.
+            Content::Scalar(element)
+                if layout.item.is_some() && layout.grid.is_inside(c, &layout.domain) =>
+            {
+                let mut padded = [0; 16];
+                padded.get_mut(..element.len())?.copy_from_slice(element);
+                Some(Outcome::Record(ChunkRecord::Constant(padded)))
+            }
+            _ => None,
+        }
+    }
+
+    fn fill_in(&self, c: &[i64], elements: &mut Elements) -> Result<()> {
+        let layout = self.layout;
+        let maps = self.plan.maps(c).map(|m| m.reversed());
+        match self.content {
+            Content::Block(source) => {
+                let copier = Copier::new(maps, self.shape, &layout.chunk_shape)?;
+                elements.take_from(layout, source, &copier)
+            }
+            Content::Scalar(element) => self.set_all(maps, element, elements),
+            Content::DeclaredFill => self.set_all(maps, layout.fill(), elements),
+        }
+    }
+
+    fn set_all(
+        &self,
+        maps: impl Iterator<Item = AxisMap>,
+        element: &[u8],
+        elements: &mut Elements,
+    ) -> Result<()> {
+        let copier = Copier::new(maps, self.shape, &self.layout.chunk_shape)?;
+        if copier.len() == self.layout.chunk_len
+            && let Elements::Fixed(bytes) = elements
+        {
+            repeat(element, bytes);
+        } else {
+            elements.set(self.layout, element, &copier);
+        }
+        Ok(())
+    }
+}
+
+/// Resets the selected elements to fill. Walks the stored chunks alone, so that a whole domain can be erased at once.
+///
+/// The answer is `None`, and nothing is staged, where the array's document is no longer the guard's.
+pub(crate) fn erase(
+    view: &View,
+    id: ObjectId,
+    layout: &Layout,
+    picked: &Picked,
+    guard: &Guard<'_>,
+) -> Result<Option<WriteReceipt>> {
+    let writer = view.writer()?;
+    let _hold = writer.hold();
+    let plan = Plan::new(&layout.grid, picked)?;
+    let content = Content::Scalar(layout.fill());
+    let job = Job {
+        view,
+        writer,
+        id,
+        layout,
+        content: &content,
+        plan: &plan,
+        shape: &plan.shape()?,
+        over: None,
+    };
+    let sets: SmallVec<[&AxisSet; 8]> = plan.sets().collect();
+    let mut staged = Staged::default();
+    if !picked.is_empty() {
+        scan::each_stored(view, id, layout.key_order(), &sets, |entry| {
+            let prepared = job.chunk(&entry.coords)?;
+            job.append(prepared, &mut staged, None)
+        })?;
+    }
+    loop {
+        match staged.stage(writer, guard) {
+            Ok(()) => return Ok(Some(staged.receipt)),
+            Err(Moved::Document) => return Ok(None),
+            Err(Moved::Chunk(i)) => job.redo(&mut staged, i)?,
+        }
+    }
+}
