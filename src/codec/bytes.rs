@@ -1,7 +1,8 @@
 //! Codec `bytes`: array to bytes.
 //!
 //! Produces: the elements in C order, their words in the byte order that `endian` names (Zarr v3 core, "bytes codec").
-//! Parameters: `endian` = `little` or `big`; may be left out where elements are single bytes or have no byte order.
+//! Parameters: `endian` = `little` or `big`. Elements without byte order may leave it out and ignore it; records are
+//! little-endian.
 //! Output: as long as the input. Empty input gives empty output.
 //!
 //! Also holds the rule that a boolean's byte is 0 or 1: no other byte reaches a caller.
@@ -21,11 +22,15 @@ impl Bytes {
         let endian = config.text("endian")?;
         let swap = match endian {
             Some("little") => 1,
-            Some("big") => layout.word_len,
+            Some("big") if !layout.record => layout.word_len,
             Some(other) => {
                 return Err(config
                     .fault()
-                    .expected("`endian` little or big")
+                    .expected(if layout.record {
+                        "`endian` little, for records"
+                    } else {
+                        "`endian` little or big"
+                    })
                     .found(other));
             }
             None if layout.word_len == 1 => 1,

@@ -1,8 +1,8 @@
 //! Codecs `numcodecs.zlib` (RFC 1950) and `gzip` (RFC 1952): bytes to bytes, compressors.
 //!
 //! Produce: one deflate stream in the framing that the name says. `gzip` is written with no name and time 0, so that
-//! equal input gives equal output. Read: one zlib stream, or one or more gzip members; nothing may follow.
-//! Parameters: `level` 0..=9 (-1 is the library's default), by default 1 for zlib and 5 for gzip, as outside.
+//! equal input gives equal output. Read: exactly one zlib stream or gzip member.
+//! Parameters: `level` 0..=9 (for zlib also -1, the library's default), by default 1 for zlib and 5 for gzip, as outside.
 //! Output: at most `len + len/1000 + 64` bytes. Empty input gives 8 bytes (zlib) or 20 (gzip).
 
 use std::cell::RefCell;
@@ -40,11 +40,11 @@ thread_local! {
 
 impl Deflate {
     pub(crate) fn parse(mut config: Config<'_>, framing: Framing) -> Result<Self> {
-        let by_default = match framing {
-            Framing::Zlib => 1,
-            Framing::Gzip => 5,
+        let (lowest, by_default) = match framing {
+            Framing::Zlib => (-1, 1),
+            Framing::Gzip => (0, 5),
         };
-        let level = config.int("level", -1..=9)?.unwrap_or(by_default);
+        let level = config.int("level", lowest..=9)?.unwrap_or(by_default);
         config.finish()?;
         Ok(Self {
             framing,
@@ -95,22 +95,20 @@ impl Deflate {
 
     pub(crate) fn decode(&self, src: &[u8], output: Output<'_>) -> Result<()> {
         let guess = src.len().saturating_mul(4);
-        match self.framing {
-            Framing::Zlib => INFLATER.with(|slot| {
-                let mut slot = slot.borrow_mut();
-                let inflater = slot.get_or_insert_with(|| Decompress::new(true));
-                output.fill(self.name(), guess, |out| {
-                    inflater.reset(true);
-                    match inflate(inflater, src, out)? {
-                        (read, _) if read != src.len() => {
-                            Err(Fault::Bad("bytes after the end of the stream"))
-                        }
-                        (_, written) => Ok(written),
-                    }
-                })
-            }),
-            Framing::Gzip => output.fill(self.name(), guess, |out| gunzip(src, out)),
+        if self.framing == Framing::Gzip {
+            // Its reset would make it one for zlib, so each payload has a new one.
+            return output.fill(self.name(), guess, |out| {
+                inflate(&mut Decompress::new_gzip(WINDOW_BITS), src, out)
+            });
         }
+        INFLATER.with(|slot| {
+            let mut slot = slot.borrow_mut();
+            let inflater = slot.get_or_insert_with(|| Decompress::new(true));
+            output.fill(self.name(), guess, |out| {
+                inflater.reset(true);
+                inflate(inflater, src, out)
+            })
+        })
     }
 
     fn compressor(&self) -> Compress {
@@ -127,31 +125,18 @@ fn bound(len: usize) -> usize {
     len.saturating_add(len / 1000).saturating_add(64)
 }
 
-/// All members of a gzip file, one behind the other.
-fn gunzip(src: &[u8], out: &mut [u8]) -> std::result::Result<usize, Fault> {
-    let (mut rest, mut total) = (src, 0usize);
-    loop {
-        let space = out.get_mut(total..).unwrap_or_default();
-        let (read, written) = inflate(&mut Decompress::new_gzip(WINDOW_BITS), rest, space)?;
-        total = total.saturating_add(written);
-        rest = rest.get(read..).unwrap_or_default();
-        if rest.is_empty() {
-            return Ok(total);
-        }
-    }
-}
-
-/// One stream to its end: bytes read, bytes written.
+/// One stream, which must end where the input does; gives the bytes written.
 fn inflate(
     inflater: &mut Decompress,
     src: &[u8],
     out: &mut [u8],
-) -> std::result::Result<(usize, usize), Fault> {
+) -> std::result::Result<usize, Fault> {
     let status = inflater.decompress(src, out, FlushDecompress::Finish);
     let count = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     let (read, written) = (count(inflater.total_in()), count(inflater.total_out()));
     match status {
-        Ok(Status::StreamEnd) => Ok((read, written)),
+        Ok(Status::StreamEnd) if read == src.len() => Ok(written),
+        Ok(Status::StreamEnd) => Err(Fault::Bad("bytes after the end of the stream")),
         Ok(_) if written >= out.len() && read < src.len() => Err(Fault::Full),
         Ok(_) => Err(Fault::Bad("a stream cut short")),
         Err(_) => Err(Fault::Bad("a damaged stream")),

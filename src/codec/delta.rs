@@ -2,14 +2,18 @@
 //!
 //! Produces: the first element, then each element less the one before it, in wrapping arithmetic of the element type,
 //! over the chunk flattened in C order (the semantics of numcodecs' `Delta`).
-//! Parameters: `dtype`, NumPy's code of the array's own type; `astype`, absent or the same. Output: as long as the
-//! input. Empty input gives empty output.
+//! Parameters: `dtype`, the array's own type as NumPy or Zarr names it; `astype`, absent or the same. Output: as long as
+//! the input. Empty input gives empty output.
 //!
+//! A `dtype` with `>` is refused: zarr-python 3.1.6 takes differences of swapped words for it and does not read its own
+//! chunks back.
 //! Floats are refused: numcodecs subtracts and adds them as floats, which does not give back every bit.
 
 use super::config::Config;
 use super::layout::Layout;
 use crate::error::Result;
+use crate::format::dtype::DataType;
+use crate::format::json::Json;
 
 /// The parsed codec.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,12 +32,13 @@ impl Delta {
         };
         for key in ["dtype", "astype"] {
             match config.text(key)? {
-                None => {}
-                Some(given) if is_code(given, code, item_len) => {}
+                None if key == "astype" => {}
+                None => return Err(config.fault().expected("`dtype`").found("none")),
+                Some(given) if is_code(given, code) => {}
                 Some(given) => {
                     return Err(config
                         .fault()
-                        .expected(format_args!("`{key}` <{code}, the array's own type"))
+                        .expected(format_args!("`{key}` `<{code}`, the array's own type"))
                         .found(given));
                 }
             }
@@ -63,14 +68,16 @@ impl Delta {
     }
 }
 
-/// True for `<i4`, `=i4`, `i4`, and `|u1` where a single byte has no order.
-fn is_code(given: &str, code: &str, item_len: usize) -> bool {
-    let bare = match given.as_bytes().first() {
-        Some(b'<' | b'=') => given.get(1..),
-        Some(b'|' | b'>') if item_len == 1 => given.get(1..),
-        _ => Some(given),
+/// True for `<i4`, `=i4`, `i4` and `int32`; `|u1` and `>u1` too, since a single byte has no order.
+fn is_code(given: &str, code: &str) -> bool {
+    let orders: &[char] = if code.ends_with('1') {
+        &['<', '=', '|', '>']
+    } else {
+        &['<', '=']
     };
-    bare == Some(code)
+    given.strip_prefix(orders).unwrap_or(given) == code
+        || DataType::from_json(&Json::text(given))
+            .is_ok_and(|named| Layout::of(&named).integer == Some(code))
 }
 
 /// Widens `N` little-endian bytes; the lowest `8 N` bits of sums and differences are those of the narrow type.

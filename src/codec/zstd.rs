@@ -1,8 +1,8 @@
 //! Codec `zstd`: bytes to bytes, compressor (RFC 8878).
 //!
-//! Produces: one frame with its content size in the header. Reads: what the format calls a payload, one or more frames,
-//! skippable ones among them, with or without content size, as numcodecs does; at least one must hold data, and
-//! nothing may follow the last.
+//! Produces: one frame with its content size in the header. Reads: exactly one frame, with or without content size and
+//! frame checksum. numcodecs also reads frames joined together and skippable ones; no writer of chunks makes them, and
+//! one frame keeps the cost of a hostile payload in proportion to its chunk.
 //! Parameters: `level` (-131072..=22, 0 is the library's default), `checksum` (false unless given).
 //! Output: at most `len + len/256 + 64` bytes. Empty input gives a frame of 9 bytes.
 //!
@@ -22,8 +22,6 @@ use crate::error::{Error, Result};
 
 const NAME: &str = "zstd";
 const MAGIC: u32 = 0xfd2f_b528;
-/// Magic of skippable frames, whose low four bits are free.
-const SKIPPABLE: u32 = 0x184d_2a50;
 
 thread_local! {
     static COMPRESSOR: RefCell<Option<Compressor>> = const { RefCell::new(None) };
@@ -78,11 +76,22 @@ impl Zstd {
     }
 
     pub(crate) fn decode(&self, src: &[u8], output: Output<'_>) -> Result<()> {
-        let declared = self.check_frames(src)?;
-        if let (Some(declared), Output::Exact(out)) = (declared, &output)
-            && usize::try_from(declared).ok() != Some(out.len())
+        let header = Header::read(src)?;
+        if header.window > self.window_len_max {
+            return Err(Error::limit("window of a zstd frame")
+                .expected(format_args!("at most {} bytes", self.window_len_max))
+                .found(header.window));
+        }
+        if let (Some(content), Output::Exact(out)) = (header.content, &output)
+            && usize::try_from(content).ok() != Some(out.len())
         {
-            return Err(wrong_len(NAME, out.len(), declared));
+            return Err(wrong_len(NAME, out.len(), content));
+        }
+        // The decompressor would take what follows for another frame.
+        match find_frame_compressed_size(src) {
+            Ok(len) if len == src.len() => {}
+            Ok(_) => return Err(bad(NAME, "bytes after the end of the frame")),
+            Err(code) => return Err(bad(NAME, get_error_name(code))),
         }
         DECOMPRESSOR.with(|slot| {
             let mut slot = slot.borrow_mut();
@@ -95,41 +104,6 @@ impl Zstd {
                 context.decompress(out, src).map_err(fault)
             })
         })
-    }
-
-    /// Walks the frames before any of them is decoded: headers within the limits, the end where it must be.
-    ///
-    /// Gives the sum of the content sizes where each frame declares one. Linear in the input.
-    fn check_frames(&self, src: &[u8]) -> Result<Option<u64>> {
-        let mut rest = src;
-        let mut declared = Some(0u64);
-        let mut data_frames = false;
-        while !rest.is_empty() {
-            let header = Header::read(rest)?;
-            if let Header::Data { window, content } = header {
-                if window > self.window_len_max {
-                    return Err(Error::limit("window of a zstd frame")
-                        .expected(format_args!("at most {} bytes", self.window_len_max))
-                        .found(window));
-                }
-                data_frames = true;
-                declared = match (declared, content) {
-                    (Some(sum), Some(len)) => Some(sum.saturating_add(len)),
-                    _ => None,
-                };
-            }
-            let len =
-                find_frame_compressed_size(rest).map_err(|code| bad(NAME, get_error_name(code)))?;
-            rest = match rest.get(len..) {
-                Some(after) if len > 0 => after,
-                _ => return Err(bad(NAME, "a frame cut short")),
-            };
-        }
-        if data_frames {
-            Ok(declared)
-        } else {
-            Err(bad(NAME, "no frame with data"))
-        }
     }
 }
 
@@ -153,34 +127,32 @@ impl Compressor {
 }
 
 /// What a frame's header says.
-enum Header {
-    Skippable,
-    Data { window: u64, content: Option<u64> },
+struct Header {
+    /// Memory that a decoder of the stream needs; 0 for a frame that is one segment, whose window is its content.
+    window: u64,
+    content: Option<u64>,
 }
 
 impl Header {
     fn read(bytes: &[u8]) -> Result<Self> {
         let mut r = Reader::new("header of a zstd frame", 0, bytes);
-        match r.u32()? {
-            MAGIC => {}
-            magic if magic & 0xffff_fff0 == SKIPPABLE => return Ok(Self::Skippable),
-            magic => {
-                return Err(bad(
-                    NAME,
-                    format_args!("{magic:#010x} where a frame must start"),
-                ));
-            }
+        let magic = r.u32()?;
+        if magic != MAGIC {
+            return Err(bad(
+                NAME,
+                format_args!("{magic:#010x} where a frame must start"),
+            ));
         }
         let descriptor = r.u8()?;
         let single_segment = descriptor & 0x20 != 0;
         if descriptor & 0x08 != 0 {
-            return Err(bad(NAME, "a reserved bit in a frame's header"));
+            return Err(bad(NAME, "a reserved bit in the frame's header"));
         }
         let window = if single_segment {
             0
         } else {
+            // RFC 8878, 3.1.1.1.2: the exponent in the upper five bits, eighths in the lower three.
             let byte = r.u8()?;
-            // RFC 8878, 3.1.1.1.2: exponent in the upper five bits, eighths in the lower three; 2^41 + 7/8 at most.
             let base = 1024u64 << (byte >> 3);
             base.saturating_add((base >> 3).saturating_mul(u64::from(byte & 7)))
         };
@@ -200,8 +172,7 @@ impl Header {
             (2, _) => Some(u64::from(r.u32()?)),
             _ => Some(r.u64()?),
         };
-        // A single segment's window is its content: the decoder writes to the output and needs no other buffer.
-        Ok(Self::Data { window, content })
+        Ok(Self { window, content })
     }
 }
 
