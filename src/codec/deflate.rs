@@ -3,7 +3,7 @@
 //! Produce: one deflate stream in the framing that the name says. `gzip` is written with no name and time 0, so that
 //! equal input gives equal output. Read: exactly one zlib stream or gzip member.
 //! Parameters: `level` 0..=9 (for zlib also -1, the library's default), by default 1 for zlib and 5 for gzip, as outside.
-//! Output: at most `len + len/1000 + 64` bytes. Empty input gives 8 bytes (zlib) or 20 (gzip).
+//! Output: at most `len + len/256 + 64` bytes. Empty input gives 8 bytes (zlib) or 20 (gzip).
 
 use std::cell::RefCell;
 
@@ -31,7 +31,7 @@ pub(crate) struct Deflate {
 }
 
 /// The compressor a thread used last, with what it was made for.
-type Kept = RefCell<Option<(Framing, u32, Compress)>>;
+type Kept = RefCell<Option<((Framing, u32), Compress)>>;
 
 thread_local! {
     static COMPRESSOR: Kept = const { RefCell::new(None) };
@@ -61,34 +61,34 @@ impl Deflate {
     }
 
     pub(crate) fn encode(&self, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        // The fast levels let noise grow by a twentieth; blocks stored as they are keep to the bound.
+        if self.run(self.level, src, out)? || self.run(0, src, out)? {
+            Ok(())
+        } else {
+            Err(failed("the bound of stored blocks was passed"))
+        }
+    }
+
+    /// Compresses at `level`; false when the result would be longer than the bound.
+    fn run(&self, level: u32, src: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         out.clear();
-        out.reserve(bound(src.len()));
+        out.resize(bound(src.len()), 0);
         COMPRESSOR.with(|slot| {
             let mut slot = slot.borrow_mut();
+            let wanted = (self.framing, level);
             let compressor = match &mut *slot {
-                Some((framing, level, kept))
-                    if (*framing, *level) == (self.framing, self.level) =>
-                {
+                Some((made_for, kept)) if *made_for == wanted => {
                     kept.reset();
                     kept
                 }
-                other => {
-                    &mut other
-                        .insert((self.framing, self.level, self.compressor()))
-                        .2
-                }
+                other => &mut other.insert((wanted, self.compressor(level))).1,
             };
-            loop {
-                let read = usize::try_from(compressor.total_in()).unwrap_or(usize::MAX);
-                let rest = src.get(read..).unwrap_or_default();
-                match compressor.compress_vec(rest, out, FlushCompress::Finish) {
-                    Ok(Status::StreamEnd) => return Ok(()),
-                    // The bound was too small: deflate promises none to its callers, so make room and go on.
-                    Ok(_) => out.reserve(out.len().max(1024)),
-                    Err(e) => {
-                        return Err(Error::io("cannot deflate", std::io::Error::other(e)));
-                    }
-                }
+            let status = compressor.compress(src, out, FlushCompress::Finish);
+            let len = usize::try_from(compressor.total_out()).unwrap_or(usize::MAX);
+            out.truncate(len);
+            match status {
+                Ok(status) => Ok(status == Status::StreamEnd),
+                Err(e) => Err(failed(e)),
             }
         })
     }
@@ -111,8 +111,8 @@ impl Deflate {
         })
     }
 
-    fn compressor(&self) -> Compress {
-        let level = Compression::new(self.level);
+    fn compressor(&self, level: u32) -> Compress {
+        let level = Compression::new(level);
         match self.framing {
             Framing::Zlib => Compress::new(level, true),
             Framing::Gzip => Compress::new_gzip(level, WINDOW_BITS),
@@ -120,9 +120,13 @@ impl Deflate {
     }
 }
 
-/// Room that one deflate stream takes for `len` bytes that do not shrink.
+/// Room for `len` bytes in stored blocks, of which each has a header of five bytes.
 fn bound(len: usize) -> usize {
-    len.saturating_add(len / 1000).saturating_add(64)
+    len.saturating_add(len >> 8).saturating_add(64)
+}
+
+fn failed(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    Error::io("cannot deflate", std::io::Error::other(why))
 }
 
 /// One stream, which must end where the input does; gives the bytes written.

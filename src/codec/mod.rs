@@ -27,6 +27,9 @@ mod steps;
 mod transpose;
 mod vlen;
 
+#[cfg(test)]
+mod tests;
+
 pub(crate) use pipeline::Pipeline;
 pub use spec::Codec;
 pub(crate) use spec::{readers, resolve};

@@ -233,10 +233,12 @@ pub(crate) fn resolve(codecs: &[Codec], data_type: &DataType) -> Result<Vec<Code
 /// Outside readers that decode such a pipeline, by what was tried with them: zarr-python 3.1.6, zarrita 0.7.5,
 /// zarrs 0.23.14, TensorStore 0.1.86.
 pub(crate) fn readers(codecs: &[CodecSpec], data_type: &DataType) -> Vec<&'static str> {
-    ["zarr-python", "zarrita", "zarrs", "tensorstore"]
-        .into_iter()
-        .filter(|reader| reads_type(reader, data_type) && reads_pipeline(reader, codecs))
-        .collect()
+    if leaves_a_tail(codecs, data_type) {
+        return Vec::new();
+    }
+    let mut readers = vec!["zarr-python", "zarrita", "zarrs", "tensorstore"];
+    readers.retain(|reader| reads_type(reader, data_type) && reads_pipeline(reader, codecs));
+    readers
 }
 
 fn reads_type(reader: &str, data_type: &DataType) -> bool {
@@ -252,6 +254,32 @@ fn reads_type(reader: &str, data_type: &DataType) -> bool {
         DataType::Complex64 | DataType::Complex128 => reader != "zarrita",
         _ => true,
     }
+}
+
+/// True when a shuffle may meet a length that is no multiple of its element size: numcodecs refuses those, and no other
+/// reader was tried with them.
+fn leaves_a_tail(codecs: &[CodecSpec], data_type: &DataType) -> bool {
+    let mut item_len = data_type
+        .item_size()
+        .and_then(|len| i64::try_from(len).ok());
+    let mut tail = false;
+    for codec in codecs {
+        match (codec.kind(), &*codec.name) {
+            (_, "numcodecs.shuffle") => {
+                let element_len = codec.get("elementsize").and_then(Json::as_i64);
+                let whole = match (item_len, element_len) {
+                    (Some(item), Some(element)) => item.checked_rem(element) == Some(0),
+                    (item, None) => item.is_some(),
+                    (None, Some(element)) => element == 1,
+                };
+                tail = tail || !whole;
+            }
+            // Behind it the length is no longer a number of items.
+            (Some(CodecKind::BytesToBytes), _) => item_len = None,
+            _ => {}
+        }
+    }
+    tail
 }
 
 fn reads_pipeline(reader: &str, codecs: &[CodecSpec]) -> bool {
