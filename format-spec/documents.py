@@ -179,7 +179,8 @@ def named(value, what):
     if isinstance(value, str):
         return value, {}
     need(isinstance(value, dict) and isinstance(value.get("name"), str), f"{what}: no name")
-    need(set(value) <= {"name", "configuration"}, f"{what}: unknown member", "unsupported")
+    need(set(value) <= {"name", "configuration", "must_understand"}, f"{what}: unknown member")
+    need(type(value.get("must_understand", False)) is bool, f"{what}: must_understand")
     configuration = value.get("configuration", {})
     need(isinstance(configuration, dict), f"{what}: configuration is no object")
     return value["name"], configuration
@@ -195,6 +196,9 @@ class DataType:
 
     def __init__(self, value, in_record=False):
         self.name, conf = named(value, "data type")
+        bits = re.fullmatch(r"r([1-9]\d{0,9})", self.name)
+        if bits and int(bits[1]) % 8 == 0:
+            self.name, conf = "raw_bytes", {"length_bytes": int(bits[1]) // 8}
         self.fields, allowed = [], []
         integer = re.fullmatch(r"(u?)int(8|16|32|64)", self.name)
         self.signed = bool(integer and not integer[1])
@@ -223,6 +227,7 @@ class DataType:
                 need(isinstance(f, list) and len(f) == 2 and isinstance(f[0], str), "structured: field")
                 need(1 <= len(f[0].encode()) <= 255, "structured: field name")
                 self.fields.append((f[0], DataType(f[1], in_record=True)))
+            need(len(fields) <= 4096, "structured: fields", "limit_exceeded")
             need(len({n for n, _ in self.fields}) == len(self.fields), "structured: a field name twice")
             need(all(t.size for _, t in self.fields), "structured: field of variable length")
             self.size = sum(t.size for _, t in self.fields)
@@ -230,6 +235,7 @@ class DataType:
             self.size = None
         else:
             raise FormatError("unsupported", f"data type {self.name}")
+        need((self.size or 0) <= 3 << 20, "bytes of one element", "limit_exceeded")
         need(set(conf) <= set(allowed), f"data type {self.name}: unknown parameter", "unsupported")
         self.json = {"name": self.name, "configuration": ordered(conf, allowed)} if allowed else self.name
 
@@ -284,6 +290,7 @@ class DataType:
         if self.integer or self.name.startswith("numpy."):
             signed = self.signed or not self.integer
             v = -1 << 63 if v == "NaT" and not self.integer else v
+            v = int(v) if self.integer and type(v) is float and v.is_integer() and abs(v) < 1 << 53 else v
             lo, hi = (-1 << self.size * 8 - 1, 1 << self.size * 8 - 1) if signed else (0, 1 << self.size * 8)
             need(type(v) is int and lo <= v < hi, what)
             return v.to_bytes(self.size, "little", signed=signed)
@@ -308,7 +315,7 @@ class DataType:
         top = ((1 << (size * 8 - 1 - mantissa)) - 1) << mantissa
         if isinstance(v, str):
             special = {"NaN": top | 1 << (mantissa - 1), "Infinity": top, "-Infinity": top | 1 << (size * 8 - 1)}
-            need(v in special or re.fullmatch("0x[0-9a-f]{%d}" % (size * 2), v), what)
+            need(v in special or re.fullmatch("0x[0-9a-fA-F]{%d}" % (size * 2), v), what)
             return special.get(v, int(v, 16) if v.startswith("0x") else 0).to_bytes(size, "little")
         need(type(v) in (int, float), what)
         try:
@@ -344,37 +351,43 @@ def decode_shuffle(data, conf, _want):
     return bytes(whole) + data[n * size:]
 
 
-def zstd_frame(data):
-    """(content size or None) of the one frame that `data` must be (R-10.25)."""
-    c = Cursor(data, "zstd frame")
-    need(c.u32() == 0xFD2FB528, "zstd: not a frame")
-    head = c.u8()
-    single, checksum = head >> 5 & 1, head >> 2 & 1
-    need(not head & 8, "zstd: reserved bit")
-    if not single:
-        window = c.u8()
-        base = 1 << (10 + (window >> 3))
-        need(base + base // 8 * (window & 7) <= 1 << 27, "zstd: window", "limit_exceeded")
-    need(c.number((0, 1, 2, 4)[head & 3]) == 0, "zstd: dictionary")
-    width = (single, 2, 4, 8)[head >> 6]
-    size = c.number(width) + (256 if width == 2 else 0) if width else None
-    last = False
-    while not last:
-        block = c.number(3)
-        last, kind = block & 1, block >> 1 & 3
-        need(kind != 3, "zstd: reserved block type")
-        c.take(1 if kind == 1 else block >> 3)
-    c.take(4 * checksum)
-    c.end()
-    return size
+def zstd_frames(c):
+    """(first byte, end, content size or None) of every frame that holds data (R-10.25)."""
+    while c.at < len(c.data):
+        start, magic = c.at, c.u32()
+        if magic & 0xFFFFFFF0 == 0x184D2A50:
+            c.take(c.u32())
+            continue
+        need(magic == 0xFD2FB528, "zstd: not a frame")
+        head = c.u8()
+        single, checksum = head >> 5 & 1, head >> 2 & 1
+        need(not head & 8, "zstd: reserved bit")
+        if not single:
+            window = c.u8()
+            base = 1 << (10 + (window >> 3))
+            need(base + base // 8 * (window & 7) <= 1 << 27, "zstd: window", "limit_exceeded")
+        need(c.number((0, 1, 2, 4)[head & 3]) == 0, "zstd: dictionary")
+        width = (single, 2, 4, 8)[head >> 6]
+        size = c.number(width) + (256 if width == 2 else 0) if width else None
+        last = False
+        while not last:
+            block = c.number(3)
+            last, kind = block & 1, block >> 1 & 3
+            need(kind != 3, "zstd: reserved block type")
+            c.take(1 if kind == 1 else block >> 3)
+        c.take(4 * checksum)
+        yield start, c.at, size
 
 
 def decode_zstd(data, _conf, want):
-    size = zstd_frame(data)
-    need(size is None or size <= DECODED_MAX, "zstd: content size", "limit_exceeded")
-    need(None in (size, want) or size == want, f"zstd: content size {size}, wanted {want}")
     import numcodecs
-    return b"" if size == 0 else bytes(numcodecs.Zstd().decode(data))
+    limit, out, frames = DECODED_MAX if want is None else want, b"", 0
+    for start, end, size in zstd_frames(Cursor(data, "zstd")):
+        need((size or 0) <= limit - len(out), f"zstd: content size {size}, wanted {want}")
+        out += b"" if size == 0 else bytes(numcodecs.Zstd().decode(data[start:end]))
+        frames += 1
+    need(frames, "zstd: no frame")
+    return out
 
 
 def decode_lz4(data, _conf, want):
@@ -385,12 +398,17 @@ def decode_lz4(data, _conf, want):
     return bytes(numcodecs.LZ4().decode(data))
 
 
-def decode_deflate(wbits):
+def decode_deflate(wbits, many):
     def decode(data, _conf, want):
-        limit = DECODED_MAX if want is None else want
-        stream = zlib.decompressobj(wbits)
-        out = stream.decompress(data, limit + 1)
-        need(stream.eof and not stream.unused_data and len(out) <= limit, "deflate: cut, too long, or bytes after it")
+        limit, out, rest = DECODED_MAX if want is None else want, b"", data
+        while rest or not out:
+            stream = zlib.decompressobj(wbits)
+            out += stream.decompress(rest, limit - len(out) + 1)
+            need(stream.eof and len(out) <= limit, "deflate: cut or too long")
+            rest = stream.unused_data
+            need(many or not rest, "deflate: bytes after the stream")
+            if not rest:
+                break
         return out
     return decode
 
@@ -414,11 +432,11 @@ def decode_fletcher32(data, _conf, _want):
 ANY = (-(1 << 31), (1 << 31) - 1)
 # name -> decoder, {integer parameter: (lo, hi, mandatory)}, bytes added when encoding (None: unknown)
 BYTES_CODECS = {
-    "numcodecs.shuffle": (decode_shuffle, {"elementsize": (1, ANY[1], True)}, 0),
+    "numcodecs.shuffle": (decode_shuffle, {"elementsize": (1, ANY[1], False)}, 0),
     "zstd": (decode_zstd, {"level": (-131072, 22, False), "checksum": None}, None),
     "numcodecs.lz4": (decode_lz4, {"acceleration": (*ANY, False)}, None),
-    "numcodecs.zlib": (decode_deflate(15), {"level": (-1, 9, False)}, None),
-    "gzip": (decode_deflate(31), {"level": (0, 9, False)}, None),
+    "numcodecs.zlib": (decode_deflate(15, many=False), {"level": (-1, 9, False)}, None),
+    "gzip": (decode_deflate(31, many=True), {"level": (-1, 9, False)}, None),
     "crc32c": (decode_crc32c, {}, 4),
     "numcodecs.fletcher32": (decode_fletcher32, {}, 4),
 }
@@ -435,7 +453,7 @@ class Pipeline:
         need(isinstance(specs, list) and 1 <= len(specs) <= 8, "codecs: not 1..=8 of them")
         need(depth <= 4, "shards nested too deep", "unsupported")
         self.dtype, self.shape, self.fill = dtype, list(shape), fill
-        self.orderless = dtype.size == 1 or dtype.name == "raw_bytes"
+        self.orderless = dtype.size == 1 or dtype.name in ("raw_bytes", "structured")
         self.count = math.prod(shape)
         need(self.count * (dtype.size or 1) <= DECODED_MAX, "chunk too large", "limit_exceeded")
         self.steps, stage, inner = [], 0, self.shape          # stage: 0 array codecs, 1 after the array-to-bytes codec
@@ -452,6 +470,9 @@ class Pipeline:
             elif name in BYTES_CODECS:
                 need(stage == 1, f"codec {name} before the array-to-bytes codec")
                 self._parameters(name, conf, BYTES_CODECS[name][1])
+                if name == "numcodecs.shuffle":
+                    need(dtype.size or conf, "shuffle: no elementsize")
+                    conf = {"elementsize": dtype.size, **conf}
                 self.steps.append((name, conf))
             else:
                 raise FormatError("unsupported", f"codec {name}")
@@ -476,7 +497,7 @@ class Pipeline:
         self._parameters(name, {k: v for k, v in conf.items() if k not in ("dtype", "astype")}, {})
         need(self.dtype.integer, "delta on a type that is no integer")
         numpy = r"[<>|=]?" + ("i" if self.dtype.signed else "u") + str(self.dtype.size)
-        for value in (conf.get("dtype"), conf.get("astype", conf.get("dtype"))):
+        for value in conf.values():
             need(isinstance(value, str) and re.fullmatch(numpy + "|" + self.dtype.name, value), f"delta dtype {value}")
         self.steps.append((name, conf))
         return shape
@@ -591,7 +612,7 @@ class Shard:
         need(self.location in ("start", "end"), f"index_location {self.location}")
         index = Pipeline(conf.get("index_codecs"), DataType("uint64"), self.grid + [2], None)
         names = [name for name, _ in index.steps]
-        need(names in (["bytes"], ["bytes", "crc32c"]), f"index_codecs {names}", "unsupported")
+        need(names in (["bytes"], ["bytes", "crc32c"]), f"index_codecs {names}")
         self.index, self.index_len = index, 16 * math.prod(self.grid) + 4 * (len(names) - 1)
 
     def decode(self, shard):

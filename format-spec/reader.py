@@ -25,7 +25,7 @@ from collections import namedtuple
 from pathlib import Path
 
 from documents import (ELEMENTS_MAX, GENERATION_END, Cursor, DataType, FormatError, Pipeline, copy_box, crc32c,
-                       integers, need, one_text, ordered, parse_json)
+                       integers, named, need, one_text, ordered, parse_json)
 
 DATA_START, BLOCK = 12288, 4096
 MAGIC = bytes.fromhex("894f52540d0a1a0a")
@@ -444,7 +444,8 @@ class Object:
             self.error = e
 
     def _array(self, d, own):
-        need(isinstance(d.get("shape"), list) and len(d["shape"]) <= 32, "shape")
+        need(isinstance(d.get("shape"), list), "shape")
+        need(len(d["shape"]) <= 32, "rank", "limit_exceeded")
         rank, wide = len(d["shape"]), INDEX_MAX + 1
         need(isinstance(own.get("domain"), list) and len(own["domain"]) == rank, "domain")
         self.domain = [tuple(integers(p, "domain", -INDEX_MAX, wide, 2)) for p in own["domain"]]
@@ -454,10 +455,9 @@ class Object:
         self.origin = integers(own.get("origin"), "origin", -INDEX_MAX, INDEX_MAX, rank)
         self.key_order = integers(own.get("key_order"), "key_order", 0, 31, rank)
         need(sorted(self.key_order) == list(range(rank)), f"key_order {self.key_order}")
-        grid = d.get("chunk_grid")
-        need(isinstance(grid, dict) and grid.get("name") == "regular", f"chunk grid {grid}", "unsupported")
-        conf = grid.get("configuration")
-        need(isinstance(conf, dict) and set(conf) == {"chunk_shape"}, "chunk_grid: configuration")
+        grid, conf = named(d.get("chunk_grid"), "chunk_grid")
+        need(grid == "regular", f"chunk grid {grid}", "unsupported")
+        need(set(conf) == {"chunk_shape"}, "chunk_grid: configuration")
         self.chunk_shape = integers(conf["chunk_shape"], "chunk_shape", 1, (1 << 32) - 1, rank)
         encoding = {"name": "default", "configuration": {"separator": "/"}}
         need(d.get("chunk_key_encoding") == encoding, f"chunk_key_encoding {d.get('chunk_key_encoding')}")
@@ -479,7 +479,7 @@ class Object:
         if self.kind == "array":
             d["fill_value"], d["data_type"] = self.dtype.to_json(self.fill), self.dtype.json
             for name in ("chunk_grid", "chunk_key_encoding"):
-                d[name] = ordered(d[name], ("name", "configuration"))
+                d[name] = dict(zip(("name", "configuration"), named(d[name], name)))
             d["codecs"] = self.pipeline.ordered(d["codecs"])
             need(any(d.get("dimension_names", [True])), "dimension_names of nulls only")
         return one_text(d) == self.text

@@ -30,5 +30,8 @@ pub use error::{Detail as ErrorDetail, Error, ErrorKind, Result};
 pub use format::document::CodecSpec;
 pub use format::dtype::{DataType, Field, TimeUnit};
 pub use format::json::Json;
+pub use format::tree::Tree;
+pub use format::typed::TypedArray;
+pub use format::value::AttributeValue;
 pub use grid::{Bound, Domain, Region, RegionItem, Stepped};
 pub use limits::Limits;

@@ -29,6 +29,11 @@ impl Writer {
         self.bytes
     }
 
+    /// Empties the buffer and keeps its memory.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+    }
+
     pub(crate) fn slice(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }

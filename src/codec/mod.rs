@@ -1,4 +1,4 @@
-//! Encoded <-> decoded payload: what a `CodecSpec` names, and the pipeline that runs them. Spec: `format-spec/`, codecs.
+//! Encoded <-> decoded payload: what a `CodecSpec` names, and the pipeline that runs them. Spec: `format-spec/10-documents.md`.
 //!
 //! Holds one file a codec, the [`Pipeline`] that chains them, and the public [`Codec`] that describes one.
 //! Must not know file offsets, locks or the index.

@@ -137,7 +137,10 @@ impl ArrayDocument {
     pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Self> {
         match Document::parse(bytes, limits)? {
             Document::Array(array) => Ok(*array),
-            Document::Group(_) => Err(fault("node_type").expected("\"array\"").found("\"group\"")),
+            Document::Group(_) => Err(fault("node_type")
+                .expected("\"array\"")
+                .found("\"group\"")
+                .into_corrupt()),
         }
     }
 
@@ -153,15 +156,17 @@ impl ArrayDocument {
         }
         let fill = data_type.fill_from_json(&members.required("fill_value")?)?;
         let codecs = pipeline::codecs_from_json(&members.required("codecs")?)?;
-        let dimension_names = match members.take("dimension_names") {
-            None => vec![None; shape.len()],
-            Some(names) => dimension_names(&names)?,
-        };
+        let names = members.take("dimension_names");
         let mut orthant = Members::of_orthant(members.required("orthant")?)?;
+        let domain = domain(&orthant.required("domain")?)?;
         let document = Self {
             data_type,
+            dimension_names: match names {
+                None => vec![None; domain.len()],
+                Some(names) => dimension_names(&names)?,
+            },
             requires: orthant.requires()?,
-            domain: domain(&orthant.required("domain")?)?,
+            domain,
             origin: integers(&orthant.required("origin")?, "origin", Json::as_i64)?,
             key_order: integers(&orthant.required("key_order")?, "key_order", |json| {
                 u8::try_from(json.as_u64()?).ok()
@@ -169,7 +174,6 @@ impl ArrayDocument {
             chunk_shape,
             fill,
             codecs,
-            dimension_names,
             unknown: members.0,
         };
         orthant.finish()?;

@@ -1,5 +1,5 @@
 //! One element as JSON and as text: fill values, and the values the command prints and reads.
-//! Spec: `format-spec/10-documents.md`, "Fill values".
+//! Spec: `format-spec/10-documents.md`, "Data types".
 //!
 //! Holds bytes <-> JSON of one element, and the default fill value. Must not know arrays or chunks.
 //!
@@ -172,6 +172,14 @@ impl DataType {
             }
             (_, Json::String(text)) => text,
             (_, json) => json.to_string(),
+        }
+    }
+
+    /// The number of one element of a float type, with every bit where the type is `float64`.
+    pub(crate) fn float_value(&self, bytes: &[u8]) -> Option<f64> {
+        match self {
+            Self::Float64 => Some(f64::from_bits(unsigned(bytes))),
+            other => float_layout(other).map(|layout| layout.widen(unsigned(bytes))),
         }
     }
 

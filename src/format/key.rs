@@ -1,4 +1,4 @@
-//! Keys of the index: a tag, then order-preserving numbers and names. Spec: `format-spec/03-keys.md`.
+//! Keys of the index: a tag, then order-preserving numbers and names. Spec: `format-spec/05-keys.md`.
 //!
 //! Holds the signed varint and the key builders and readers. Must not know values, nor which keys exist.
 //!
@@ -251,6 +251,11 @@ pub(crate) fn snapshot(generation: Generation) -> Key {
 /// Key of a commit's history record.
 pub(crate) fn history(generation: Generation) -> Key {
     numbered(tag::HISTORY, generation)
+}
+
+/// Whether the history counts a change of this key: what commits write about themselves does not count.
+pub(crate) fn counts_as_change(key: &[u8]) -> bool {
+    !matches!(key.first(), Some(&(tag::SNAPSHOT | tag::HISTORY)))
 }
 
 /// The least key above every key that starts with `prefix`; `None` when there is none (all bytes 0xFF).

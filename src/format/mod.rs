@@ -3,6 +3,7 @@
 //! Holds encodings and their validation. Must not do I/O, cache, or read what a structure points at.
 
 mod base64;
+pub(crate) mod blob;
 pub(crate) mod commit;
 pub(crate) mod document;
 pub(crate) mod dtype;
@@ -14,6 +15,7 @@ pub(crate) mod header;
 pub(crate) mod history;
 pub(crate) mod json;
 pub(crate) mod key;
+pub(crate) mod name;
 pub(crate) mod node;
 mod npy_descr;
 pub(crate) mod pack;
@@ -21,6 +23,11 @@ pub(crate) mod pipeline;
 pub(crate) mod record;
 pub(crate) mod slot;
 pub(crate) mod snapshot;
+pub(crate) mod tree;
+pub(crate) mod typed;
+pub(crate) mod value;
+#[cfg(test)]
+mod vectors;
 
 /// Format major version of the files this library writes and reads.
 pub(crate) const MAJOR: u16 = 0;

@@ -1,4 +1,4 @@
-//! Nodes of the index: leaves and branches share one encoding. Spec: `format-spec/02-nodes.md`.
+//! Nodes of the index: leaves and branches share one encoding. Spec: `format-spec/04-nodes.md`.
 //!
 //! Holds [`Node`], a verified private copy of a node's bytes, with its validation, accessors and search.
 //! Must not know where nodes come from, nor follow references. How nodes are written stands in `pack.rs`.
@@ -268,6 +268,22 @@ impl Node {
         }
     }
 
+    /// Compares key `i` with key `j` of `other`.
+    pub(crate) fn compare_nodes(&self, i: usize, other: &Self, j: usize) -> Ordering {
+        let (mine, theirs) = (self.prefix(), other.prefix());
+        let shared = mine.len().min(theirs.len());
+        let (head, rest) = mine.split_at_checked(shared).unwrap_or((mine, &[]));
+        let (other_head, other_rest) = theirs.split_at_checked(shared).unwrap_or((theirs, &[]));
+        // One of the two rests is empty, so only one side is a chain of two pieces.
+        head.cmp(other_head).then_with(|| {
+            if rest.is_empty() {
+                compare_chain(other_rest, other.suffix(j), self.suffix(i)).reverse()
+            } else {
+                compare_chain(rest, self.suffix(i), other.suffix(j))
+            }
+        })
+    }
+
     /// Where `key` is, or where it would have to be inserted.
     #[inline]
     pub(crate) fn search(&self, key: &[u8]) -> Result<usize, usize> {
@@ -466,6 +482,15 @@ impl Node {
     }
 }
 
+/// Compares `head` followed by `tail` with `whole`.
+fn compare_chain(head: &[u8], tail: &[u8], whole: &[u8]) -> Ordering {
+    match whole.split_at_checked(head.len()) {
+        Some((start, rest)) => head.cmp(start).then_with(|| tail.cmp(rest)),
+        // `whole` is shorter than `head`: they differ within it, or `whole` is its beginning.
+        None => head.cmp(whole),
+    }
+}
+
 struct Cell {
     start: usize,
     suffix: Range<usize>,
@@ -648,6 +673,13 @@ mod tests {
                 );
                 for (i, k) in keys.iter().enumerate() {
                     assert_eq!(node.compare(i, probe), k.cmp(&probe.as_slice()));
+                    let lone = self::node(&[
+                        (&[0x11], b"v"),
+                        (&[b"\x11".as_slice(), probe].concat(), b"v"),
+                    ]);
+                    let other = [b"\x11".as_slice(), probe].concat();
+                    assert_eq!(node.compare_nodes(i, &lone, 1), (*k).cmp(other.as_slice()));
+                    assert_eq!(lone.compare_nodes(1, &node, i), other.as_slice().cmp(k));
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Runs of entries, and their one encoding as a node. Spec: `format-spec/02-nodes.md`.
+//! Runs of entries, and their one encoding as a node. Spec: `format-spec/04-nodes.md`.
 //!
 //! Holds [`Entries`], [`Measure`] (the size a run would have) and [`encode`]. Must not decide where a run is cut:
 //! `index` does.
@@ -65,10 +65,11 @@ impl Entries {
             .unwrap_or((0, 0))
     }
 
-    pub(crate) fn clear(&mut self) {
-        self.keys.clear();
-        self.values.clear();
-        self.ends.clear();
+    /// Appends all of `other`, whose keys follow.
+    pub(crate) fn append(&mut self, other: &Self) {
+        for i in 0..other.len() {
+            self.push(&[], other.key(i), other.value(i));
+        }
     }
 }
 
@@ -125,6 +126,16 @@ impl Measure {
             .saturating_sub(repeated)
             .saturating_add(self.value_bytes)
             .saturating_add(overhead)
+    }
+
+    /// Bytes that an entry of these lengths takes in a node of the whole run.
+    #[inline]
+    pub(crate) fn weight(&self, key_len: usize, value_len: usize) -> usize {
+        let slot = if self.mixed { SLOT_LEN } else { 0 };
+        key_len
+            .saturating_sub(self.prefix_len)
+            .saturating_add(value_len)
+            .saturating_add(slot)
     }
 
     /// Entries measured.

@@ -1,4 +1,4 @@
-//! Chunk records: where a chunk's stored bytes lie, or what stands for them. Spec: `format-spec/04-records.md`.
+//! Chunk records: where a chunk's stored bytes lie, or what stands for them. Spec: `format-spec/06-records.md`.
 //!
 //! Holds the encodings of kinds 0, 2, 3 and 4, and which extent any entry of the index owns. Must not read the
 //! file that extents point into, nor know the array that a record belongs to.
