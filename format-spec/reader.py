@@ -7,8 +7,8 @@
 
 It is strict: what the text calls `Corrupt` is an error here. Beyond what opening asks it walks the whole tree, the
 other slot's and every snapshot's, and compares sums and invariants, because its job is to judge writers.
-It holds nothing that writes, and no knowledge that is not in the text. Payloads and documents are decoded by
-`documents.py`. Needs Python 3.8 and numcodecs. Public domain (CC0 1.0).
+It holds nothing that writes, and no knowledge that is not in the text. `documents.py` reads types and values,
+`pipelines.py` decodes payloads, `golden.py` compares. Needs Python 3.8 and numcodecs. Public domain (CC0 1.0).
 """
 
 import argparse
@@ -22,10 +22,11 @@ import sys
 import time
 import unicodedata
 from collections import namedtuple
-from pathlib import Path
 
-from documents import (ELEMENTS_MAX, GENERATION_END, Cursor, DataType, FormatError, Pipeline, copy_box, crc32c,
-                       integers, named, need, one_text, ordered, parse_json)
+from documents import (GENERATION_END, Cursor, DataType, FormatError, attribute_value, crc32c, integers, named, need,
+                       one_text, ordered, parse_json)
+from golden import check_vectors
+from pipelines import ELEMENTS_MAX, Pipeline, copy_box
 
 DATA_START, BLOCK = 12288, 4096
 MAGIC = bytes.fromhex("894f52540d0a1a0a")
@@ -271,7 +272,7 @@ class View:
         elif tag == 0x03:
             at, name = k.id(), k.text(len(k.data) - k.at)
             need(1 <= len(name.encode()) <= 255 and "\0" not in name and nfc(name), f"attribute name {name!r}")
-            self.attributes.setdefault(at, {})[name] = caught(lambda: self._attribute(*self._blob(v)))
+            self.attributes.setdefault(at, {})[name] = caught(lambda: attribute_value(*self._blob(v)))
         elif tag == 0x08:
             at, coordinates = k.id(), []
             while k.at < len(k.data):
@@ -338,24 +339,6 @@ class View:
         self._own(extent, "index")
         return content, self.container.read_checked(extent, self.committed_end, v.what)
 
-    @staticmethod
-    def _attribute(content, raw):
-        if content == 0:
-            return {"content": "json", "value": parse_json(raw, "attribute")}
-        c = Cursor(raw, "attribute")
-        if content == 2:
-            value = tagged(c, 0)
-            c.end()
-            return {"content": "tagged", "value": value}
-        dtype = DataType(parse_json(c.take(c.u16()), "attribute type"))
-        need(dtype.size is not None, "typed attribute of variable length")
-        rank = c.u8()
-        need(rank <= 32, "typed attribute: rank")
-        shape = [c.u64() for _ in range(rank)]
-        need(len(raw) - c.at == math.prod(shape) * dtype.size, f"typed attribute: {len(raw) - c.at} bytes for {shape}")
-        values = [dtype.to_json(c.take(dtype.size)) for _ in range(math.prod(shape))]
-        return {"content": "typed", "dtype": dtype.json, "shape": shape, "values": values}
-
     def _tree(self):
         """Paths from directory entries; every object has one, and hangs from the root group."""
         children, seen, out = {}, {0}, {}
@@ -382,7 +365,7 @@ def caught(read):
     try:
         return read()
     except FormatError as e:
-        return {"error": e.kind, "text": str(e)}
+        return {"error": e.kind, "text": e.text}
 
 
 def nfc(text):
@@ -393,24 +376,6 @@ def good_name(name):
     bad = any(ord(c) < 0x20 or 0x7F <= ord(c) <= 0x9F or 0x202A <= ord(c) <= 0x202E or 0x2066 <= ord(c) <= 0x2069
               or c == "/" for c in name)
     return 1 <= len(name.encode()) <= 255 and not bad and name not in (".", "..") and nfc(name)
-
-
-def tagged(c, depth):
-    """07, content 2; every number carries its type, so that the comparison is exact."""
-    tag = c.u8()
-    need(tag <= 8 and (tag < 7 or depth < 64), f"{c.what}: tag {tag} at depth {depth}")
-    if tag < 3:
-        return (None, False, True)[tag]
-    if tag < 6:
-        dtype = DataType(("int64", "uint64", "float64")[tag - 3])
-        return {dtype.name: dtype.to_json(c.take(8))}
-    if tag == 6:
-        return c.text(c.u32())
-    if tag == 7:
-        return [tagged(c, depth + 1) for _ in range(c.u32())]
-    pairs = [(c.text(c.u32()), tagged(c, depth + 1)) for _ in range(c.u32())]
-    need(len(dict(pairs)) == len(pairs), f"{c.what}: a name twice")
-    return {"map": [list(p) for p in pairs]}
 
 
 # ---------------------------------------------------------------------------------------------------- objects
@@ -492,7 +457,8 @@ class Object:
 
     def decode(self, record):
         """The elements of one chunk, None for declared fill."""
-        need("error" not in record, record.get("text", ""), record.get("error"))
+        if "error" in record:
+            raise FormatError(record["error"], record["text"])
         if record["kind"] == "fill":
             return None
         need(self.pipeline.count <= ELEMENTS_MAX, "chunk too large for this reader", "limit_exceeded")
@@ -506,7 +472,8 @@ class Object:
 
     def read(self):
         """All elements of the domain, C order. Also asks for I2 and R-6.7, which reading alone would not."""
-        need(not self.error, str(self.error), getattr(self.error, "kind", ""))
+        if self.error:
+            raise self.error
         need(math.prod(self.shape) <= ELEMENTS_MAX, "array too large for this reader", "limit_exceeded")
         out = [self.fill] * math.prod(self.shape)
         for coordinate, record in self.chunks():
@@ -530,7 +497,7 @@ class Object:
     def listing(self, values):
         out = {"kind": self.kind, "id": self.id, "document": self.document, "attributes": self.attributes}
         if self.error:
-            return {**out, "error": self.error.kind, "text": str(self.error)}
+            return {**out, "error": self.error.kind, "text": self.error.text}
         out["one_text"] = self.in_one_text()
         if self.kind == "group":
             return out
@@ -564,7 +531,7 @@ def listing(path, values=True):
         with Container(path) as c:
             return list_container(c, values)
     except FormatError as e:
-        return {"error": e.kind, "text": str(e)}
+        return {"error": e.kind, "text": e.text}
 
 
 def list_container(c, values):
@@ -586,49 +553,6 @@ def list_container(c, values):
             "history": c.view.history, "snapshots": snapshots, "objects": objects}
 
 
-def differences(expected, found, at, exact=False):
-    """What `expected` states and `found` does not agree with; members that it leaves out are not compared."""
-    if isinstance(expected, dict) and isinstance(found, dict):
-        exact = exact or at.endswith(".document")
-        whole = exact or at.endswith((".objects", ".attributes"))
-        for name in expected.keys() | (found.keys() if whole else set()):
-            if name not in expected or name not in found:
-                yield f"{at}.{name}: {'not expected' if name in found else 'missing'}"
-            else:
-                yield from differences(expected[name], found[name], f"{at}.{name}", exact)
-    elif isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
-        for i, (e, f) in enumerate(zip(expected, found)):
-            yield from differences(e, f, f"{at}[{i}]")
-    elif json.dumps(expected) != json.dumps(found):                             # 1 is not 1.0, 0.0 is not -0.0
-        yield f"{at}: expected {json.dumps(expected)[:200]}, found {json.dumps(found)[:200]}"
-
-
-def check_vector(path):
-    expected = json.loads(path.with_suffix(".json").read_text("utf-8"))
-    found = listing(path)
-    problems = list(differences({k: v for k, v in expected.items() if k != "about"}, found, ""))
-    if "error" not in expected:
-        problems += [found["text"]] if "error" in found else []
-        problems += [f"states no {k}" for k in ("generation", "other_slot", "objects") if k not in expected]
-        for name, o in expected.get("objects", {}).items():
-            if o.get("kind") == "array" and not (o.keys() & {"values", "sha256", "error"} and "chunks" in o):
-                problems.append(f"{name}: states no chunks or values")
-    return problems
-
-
-def check_vectors(folder):
-    files = sorted(Path(folder).glob("*.orth"))
-    failed = 0
-    for path in files:
-        problems = check_vector(path) if path.with_suffix(".json").exists() else ["no .json beside it"]
-        failed += bool(problems)
-        print(f"{'FAILED' if problems else 'ok':8}{path.name}")
-        for p in problems[:10]:
-            print(f"        {p}")
-    print(f"{len(files) - failed} ok, {failed} failed")
-    return 1 if failed or not files else 0
-
-
 def main(arguments=None):
     parser = argparse.ArgumentParser(description="A second reader of the orthant format.")
     parser.add_argument("file", nargs="?", help="a container")
@@ -637,7 +561,7 @@ def main(arguments=None):
     parser.add_argument("--check-vectors", metavar="DIR", help="compare every golden file in DIR")
     a = parser.parse_args(arguments)
     if a.check_vectors:
-        return check_vectors(a.check_vectors)
+        return check_vectors(a.check_vectors, listing)
     if not a.file:
         parser.error("a FILE or --check-vectors DIR is needed")
     if not a.array:
