@@ -26,43 +26,36 @@ def decode_shuffle(data, conf, _want):
     return bytes(whole) + data[n * size:]
 
 
-def zstd_frames(c):
-    """(first byte, end, content size or None) of every frame that holds data (R-10.25)."""
-    while c.at < len(c.data):
-        start, magic = c.at, c.u32()
-        if magic & 0xFFFFFFF0 == 0x184D2A50:
-            c.take(c.u32())
-            continue
-        need(magic == 0xFD2FB528, "zstd: not a frame")
-        head = c.u8()
-        single, checksum = head >> 5 & 1, head >> 2 & 1
-        need(not head & 8, "zstd: reserved bit")
-        if not single:
-            window = c.u8()
-            base = 1 << (10 + (window >> 3))
-            need(base + base // 8 * (window & 7) <= 1 << 27, "zstd: window", "limit_exceeded")
-        need(c.number((0, 1, 2, 4)[head & 3]) == 0, "zstd: dictionary")
-        width = (single, 2, 4, 8)[head >> 6]
-        size = c.number(width) + (256 if width == 2 else 0) if width else None
-        last = False
-        while not last:
-            block = c.number(3)
-            last, kind = block & 1, block >> 1 & 3
-            need(kind != 3, "zstd: reserved block type")
-            c.take(1 if kind == 1 else block >> 3)
-        c.take(4 * checksum)
-        yield start, c.at, size
+def zstd_content_size(data):
+    """The content size, or None, of the one frame that `data` must be (R-10.25)."""
+    c = Cursor(data, "zstd")
+    need(c.u32() == 0xFD2FB528, "zstd: not a frame")
+    head = c.u8()
+    single, checksum = head >> 5 & 1, head >> 2 & 1
+    need(not head & 8, "zstd: reserved bit")
+    if not single:
+        window = c.u8()
+        base = 1 << (10 + (window >> 3))
+        need(base + base // 8 * (window & 7) <= 1 << 27, "zstd: window", "limit_exceeded")
+    need(c.number((0, 1, 2, 4)[head & 3]) == 0, "zstd: dictionary")
+    width = (single, 2, 4, 8)[head >> 6]
+    size = c.number(width) + (256 if width == 2 else 0) if width else None
+    last = False
+    while not last:
+        block = c.number(3)
+        last, kind = block & 1, block >> 1 & 3
+        need(kind != 3, "zstd: reserved block type")
+        c.take(1 if kind == 1 else block >> 3)
+    c.take(4 * checksum)
+    c.end()
+    return size
 
 
 def decode_zstd(data, _conf, want):
     import numcodecs
-    limit, out, frames = DECODED_MAX if want is None else want, b"", 0
-    for start, end, size in zstd_frames(Cursor(data, "zstd")):
-        need((size or 0) <= limit - len(out), f"zstd: content size {size}, wanted {want}")
-        out += b"" if size == 0 else bytes(numcodecs.Zstd().decode(data[start:end]))
-        frames += 1
-    need(frames, "zstd: no frame")
-    return out
+    size = zstd_content_size(data)
+    need(size is None or size <= (DECODED_MAX if want is None else want), f"zstd: content size {size}, wanted {want}")
+    return b"" if size == 0 else bytes(numcodecs.Zstd().decode(data))
 
 
 def decode_lz4(data, _conf, want):
@@ -73,17 +66,12 @@ def decode_lz4(data, _conf, want):
     return bytes(numcodecs.LZ4().decode(data))
 
 
-def decode_deflate(wbits, many):
+def decode_deflate(wbits):
     def decode(data, _conf, want):
-        limit, out, rest = DECODED_MAX if want is None else want, b"", data
-        while rest or not out:
-            stream = zlib.decompressobj(wbits)
-            out += stream.decompress(rest, limit - len(out) + 1)
-            need(stream.eof and len(out) <= limit, "deflate: cut or too long")
-            rest = stream.unused_data
-            need(many or not rest, "deflate: bytes after the stream")
-            if not rest:
-                break
+        limit = DECODED_MAX if want is None else want
+        stream = zlib.decompressobj(wbits)
+        out = stream.decompress(data, limit + 1)
+        need(stream.eof and not stream.unused_data and len(out) <= limit, "deflate: cut, too long, or bytes after it")
         return out
     return decode
 
@@ -110,8 +98,8 @@ BYTES_CODECS = {
     "numcodecs.shuffle": (decode_shuffle, {"elementsize": (1, ANY[1], False)}, 0),
     "zstd": (decode_zstd, {"level": (-131072, 22, False), "checksum": None}, None),
     "numcodecs.lz4": (decode_lz4, {"acceleration": (*ANY, False)}, None),
-    "numcodecs.zlib": (decode_deflate(15, many=False), {"level": (-1, 9, False)}, None),
-    "gzip": (decode_deflate(31, many=True), {"level": (-1, 9, False)}, None),
+    "numcodecs.zlib": (decode_deflate(15), {"level": (-1, 9, False)}, None),
+    "gzip": (decode_deflate(31), {"level": (0, 9, False)}, None),
     "crc32c": (decode_crc32c, {}, 4),
     "numcodecs.fletcher32": (decode_fletcher32, {}, 4),
 }
@@ -171,8 +159,9 @@ class Pipeline:
             return [shape[i] for i in order]
         self._parameters(name, {k: v for k, v in conf.items() if k not in ("dtype", "astype")}, {})
         need(self.dtype.integer, "delta on a type that is no integer")
-        numpy = r"[<>|=]?" + ("i" if self.dtype.signed else "u") + str(self.dtype.size)
-        for value in conf.values():
+        sign = r"[<>|=]?" if self.dtype.size == 1 else r"[<=]?"
+        numpy = sign + ("i" if self.dtype.signed else "u") + str(self.dtype.size)
+        for value in (conf.get("dtype"), *conf.values()):
             need(isinstance(value, str) and re.fullmatch(numpy + "|" + self.dtype.name, value), f"delta dtype {value}")
         self.steps.append((name, conf))
         return shape
