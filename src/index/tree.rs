@@ -54,7 +54,7 @@ impl Tree {
     }
 
     /// The root, verified. The one node that may not be a branch with a single child.
-    pub(super) fn load_root<L: Load + ?Sized>(&self, load: &L) -> Result<Arc<Node>> {
+    pub(crate) fn load_root<L: Load + ?Sized>(&self, load: &L) -> Result<Arc<Node>> {
         if self.level > LEVEL_MAX {
             return Err(Error::corrupt("root reference")
                 .at(self.root.offset)

@@ -5,19 +5,27 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::index;
 
-use super::snapshot::BaseCursor;
-use super::{Key, SnapshotState, Value, WriterState};
+use super::{Change, Engine, Key, SnapshotState, Value, WriterState};
 
 /// Yields the entries of a half-open key range in order, and can skip forward.
 #[derive(Debug)]
 pub(crate) struct Cursor {
-    base: BaseCursor,
-    /// The next committed entry, fetched but not yielded.
-    peeked: Option<(Key, Value)>,
-    writer: Option<Arc<WriterState>>,
-    /// Where the uncommitted changes go on.
+    engine: Arc<Engine>,
+    /// Stands at the next committed entry.
+    tree: index::Cursor<Arc<Engine>>,
+    staged: Option<Staged>,
+}
+
+/// The uncommitted half.
+#[derive(Debug)]
+struct Staged {
+    writer: Arc<WriterState>,
+    /// The base the tree half walks; the writer's changes once lay over it.
+    base: Arc<SnapshotState>,
+    /// Where the changes go on.
     from: Bound<Key>,
     upper: Key,
 }
@@ -29,50 +37,60 @@ impl Cursor {
         upper: &[u8],
     ) -> Result<Self> {
         Ok(Self {
-            base: s.base_cursor(lower, upper)?,
-            peeked: None,
-            writer: None,
-            from: Bound::Included(Key::from_slice(lower)),
-            upper: Key::from_slice(upper),
+            engine: Arc::clone(s.engine()),
+            tree: s.index_cursor(lower, upper)?,
+            staged: None,
         })
     }
 
     pub(crate) fn over_writer(w: &Arc<WriterState>, lower: &[u8], upper: &[u8]) -> Result<Self> {
+        let base = w.base();
         Ok(Self {
-            writer: Some(Arc::clone(w)),
-            ..Self::over_snapshot(&w.base(), lower, upper)?
+            staged: Some(Staged {
+                writer: Arc::clone(w),
+                base: Arc::clone(&base),
+                from: Bound::Included(Key::from_slice(lower)),
+                upper: Key::from_slice(upper),
+            }),
+            ..Self::over_snapshot(&base, lower, upper)?
         })
     }
 
     /// The next entry; none at the end of the range.
     ///
-    /// An error is final: nothing says what lay behind it.
+    /// # Errors
+    /// As any read; `InvalidArgument` when the writer behind the cursor has committed since it was made. An
+    /// error is final: nothing says what lay behind it.
     pub(crate) fn next(&mut self) -> Result<Option<(Key, Value)>> {
-        let Some(writer) = &self.writer else {
-            return self.base.next();
+        let Some(staged) = &mut self.staged else {
+            let entry = self.tree.peek().map(owned);
+            self.tree.advance().map_err(|e| self.engine.place(e))?;
+            return Ok(entry);
         };
+        let writer = Arc::clone(&staged.writer);
+        let _hold = writer.hold();
         loop {
-            if self.peeked.is_none() {
-                self.peeked = self.base.next()?;
-            }
-            let from = self.from.as_ref().map(SmallSlice::slice);
-            let staged = writer.overlay().first(from, &self.upper);
-            let (key, value) = match (self.peeked.take(), staged) {
+            let change = staged.first()?;
+            let committed = self.tree.key();
+            let (key, value) = match (committed, change) {
                 (None, None) => return Ok(None),
-                (Some((key, value)), None) => (key, Some(value)),
-                (None, Some(change)) => change,
-                (Some((key, value)), Some(change)) => {
-                    if key < change.0 {
-                        (key, Some(value))
-                    } else {
-                        if key > change.0 {
-                            self.peeked = Some((key, value));
-                        }
-                        change
+                (Some(key), Some(change)) if change.0.as_slice() <= key => {
+                    if change.0.as_slice() == key {
+                        self.tree.advance().map_err(|e| self.engine.place(e))?;
                     }
+                    change
+                }
+                (None, Some(change)) => change,
+                (Some(_), _) => {
+                    let entry = self.tree.peek().map(owned);
+                    self.tree.advance().map_err(|e| self.engine.place(e))?;
+                    let Some((key, value)) = entry else {
+                        return Ok(None);
+                    };
+                    (key, Some(value))
                 }
             };
-            self.from = Bound::Excluded(key.clone());
+            staged.from = Bound::Excluded(key.clone());
             if let Some(value) = value {
                 return Ok(Some((key, value)));
             }
@@ -81,28 +99,41 @@ impl Cursor {
 
     /// Skips to the first key that is not below `key`. Never goes back.
     pub(crate) fn seek(&mut self, key: &[u8]) -> Result<()> {
-        let (Bound::Included(from) | Bound::Excluded(from)) = &self.from else {
-            return Ok(());
+        if let Some(staged) = &mut self.staged {
+            staged.seek(key);
+        }
+        self.tree
+            .seek_forward(key)
+            .map_err(|e| self.engine.place(e))
+    }
+}
+
+impl Staged {
+    fn first(&self) -> Result<Option<Change>> {
+        let from = match &self.from {
+            Bound::Included(key) => Bound::Included(key.as_slice()),
+            Bound::Excluded(key) => Bound::Excluded(key.as_slice()),
+            Bound::Unbounded => Bound::Unbounded,
         };
-        if from.as_slice() >= key {
-            return Ok(());
+        // A commit moves the changes into a base that this cursor does not walk; that must not pass for their absence.
+        if self.writer.is_on(&self.base) {
+            Ok(self.writer.overlay().first(from, &self.upper))
+        } else {
+            Err(Error::invalid("cursor of a writer")
+                .expected("no commit while it is used")
+                .found("one"))
         }
-        self.from = Bound::Included(Key::from_slice(key));
-        if self.peeked.as_ref().is_none_or(|(k, _)| k.as_slice() < key) {
-            self.peeked = None;
-            self.base.seek(key)?;
+    }
+
+    fn seek(&mut self, key: &[u8]) {
+        if let Bound::Included(from) | Bound::Excluded(from) = &self.from
+            && from.as_slice() < key
+        {
+            self.from = Bound::Included(Key::from_slice(key));
         }
-        Ok(())
     }
 }
 
-/// Names the one step from an owned key to its bytes, for `Bound::map`.
-trait SmallSlice {
-    fn slice(&self) -> &[u8];
-}
-
-impl SmallSlice for Key {
-    fn slice(&self) -> &[u8] {
-        self
-    }
+fn owned(entry: index::Entry<'_>) -> (Key, Value) {
+    (Key::from_slice(entry.key), Value::from_slice(entry.value))
 }

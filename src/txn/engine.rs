@@ -1,105 +1,427 @@
 //! One open container: its medium, its caps, its newest committed state, its one writer.
 //!
-//! Holds [`Engine`]. Must not interpret keys or payloads.
+//! Holds [`Engine`]. Must not interpret keys or payloads, nor know the order of a commit.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::ffi::{OsStr, OsString};
+#[cfg(any(unix, windows))]
+use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
 
-use crate::error::{Error, Result};
-use crate::format::DATA_START;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::extent::NodeRef;
+use crate::format::header::Header;
+use crate::format::node::Node;
+use crate::index::{Load, Loader, NodeCache, ReadNode};
 use crate::limits::Limits;
-use crate::store::{Memory, Storage};
+#[cfg(any(unix, windows))]
+use crate::store::Directory;
+use crate::store::lock::{WRITER, WriterEntry};
+use crate::store::{Folder, LockMode, Memory, Storage};
 
-use super::{Key, SnapshotState, Value, WriterState};
+use super::create;
+use super::open::{self, OpenReport, Pair};
+use super::snapshot::Committed;
+use super::writer::Held;
+use super::{EngineOptions, NewContainer, SnapshotState, WriterState};
+
+/// How often a waiting writer tries again.
+const TRY_EVERY: Duration = Duration::from_millis(5);
 
 /// What all handles of one open container share.
 #[derive(Debug)]
 pub(crate) struct Engine {
     storage: Arc<dyn Storage>,
-    limits: Limits,
+    home: Option<Home>,
+    /// The path as the caller gave it, for messages.
     file: Option<PathBuf>,
-    /// The newest state this process knows; none only while the engine is being built.
-    published: RwLock<Option<Published>>,
+    header: Header,
+    options: EngineOptions,
+    cache: NodeCache,
+    report: OpenReport,
+    /// The newest state this process knows.
+    published: RwLock<Arc<Committed>>,
+    /// A writer of this engine lives: nobody else commits, so the published state is the newest.
     writing: AtomicBool,
 }
 
-/// The facts of one committed generation.
-#[derive(Debug, Clone)]
-pub(super) struct Published {
-    pub(super) generation: u64,
-    pub(super) committed_end: u64,
-    pub(super) next_object_id: u64,
-    pub(super) entries: Arc<BTreeMap<Key, Value>>,
+/// Where a container has its name.
+#[derive(Debug)]
+struct Home {
+    folder: Arc<dyn Folder>,
+    name: OsString,
 }
 
 impl Engine {
+    /// Makes a new container at `path`, which must not exist, and opens it.
+    #[cfg(any(unix, windows))]
+    pub(crate) fn create_at(
+        path: &Path,
+        new: &NewContainer,
+        options: EngineOptions,
+    ) -> Result<Arc<Self>> {
+        let (folder, name) = Directory::of(path, options.access)?;
+        Self::create(Arc::new(folder), &name, new, options, Some(path.to_owned()))
+            .map_err(|e| e.in_file(path))
+    }
+
+    /// Opens the container at `path`.
+    #[cfg(any(unix, windows))]
+    pub(crate) fn open_at(path: &Path, options: EngineOptions) -> Result<Arc<Self>> {
+        let (folder, name) = Directory::of(path, options.access)?;
+        Self::open(Arc::new(folder), &name, options, Some(path.to_owned()))
+            .map_err(|e| e.in_file(path))
+    }
+
+    /// Makes a new container called `name` and opens it. It appears whole or not at all.
+    pub(crate) fn create(
+        folder: Arc<dyn Folder>,
+        name: &OsStr,
+        new: &NewContainer,
+        options: EngineOptions,
+        file: Option<PathBuf>,
+    ) -> Result<Arc<Self>> {
+        let image = create::image(new, &options)?;
+        let unfinished = folder.create(name)?;
+        let storage = unfinished.storage();
+        let refuse = |e| Error::io("cannot write the new container", e);
+        storage.write_all_at(0, &image).map_err(refuse)?;
+        storage.sync().map_err(refuse)?;
+        drop(storage);
+        unfinished.publish().map_err(|e| match e.kind() {
+            std::io::ErrorKind::AlreadyExists => {
+                Error::already_exists("the file").help("another process has just created it")
+            }
+            _ => Error::io("cannot give the new container its name", e),
+        })?;
+        folder
+            .sync()
+            .map_err(|e| Error::io("cannot make the new container's name durable", e))?;
+        Self::open(folder, name, options, file)
+    }
+
+    /// Opens the container called `name`. Writes nothing and needs no write permission.
+    pub(crate) fn open(
+        folder: Arc<dyn Folder>,
+        name: &OsStr,
+        options: EngineOptions,
+        file: Option<PathBuf>,
+    ) -> Result<Arc<Self>> {
+        let storage = folder.open(name, false)?;
+        let home = Home {
+            folder,
+            name: name.to_owned(),
+        };
+        Self::build(storage, Some(home), options, file)
+    }
+
     /// A new container in memory, holding the root group alone.
+    pub(crate) fn create_in_memory(
+        new: &NewContainer,
+        options: EngineOptions,
+    ) -> Result<Arc<Self>> {
+        Self::from_bytes(create::image(new, &options)?, options)
+    }
+
+    /// A container in memory with the bytes of a file.
+    pub(crate) fn from_bytes(bytes: Vec<u8>, options: EngineOptions) -> Result<Arc<Self>> {
+        Self::from_storage(Arc::new(Memory::from_bytes(bytes)), options)
+    }
+
+    /// A container on any medium that has no name.
+    pub(crate) fn from_storage(
+        storage: Arc<dyn Storage>,
+        options: EngineOptions,
+    ) -> Result<Arc<Self>> {
+        Self::build(storage, None, options, None)
+    }
+
+    /// A container in memory for tests of the rooms above.
+    #[cfg(test)]
     pub(crate) fn in_memory(limits: Limits) -> Arc<Self> {
-        let mut entries = BTreeMap::new();
-        let mut root = Value::from_slice(&[0, 0]);
-        root.extend_from_slice(br#"{"zarr_format":3,"node_type":"group"}"#);
-        entries.insert(Key::from_slice(&[0x02, 0x80]), root);
-        Arc::new(Self {
-            storage: Arc::new(Memory::from_bytes(vec![0; 0x3000])),
+        let options = EngineOptions {
             limits,
-            file: None,
-            published: RwLock::new(Some(Published {
-                generation: 2,
-                committed_end: DATA_START,
-                next_object_id: 1,
-                entries: Arc::new(entries),
-            })),
+            ..EngineOptions::default()
+        };
+        Self::create_in_memory(&NewContainer::default(), options).unwrap()
+    }
+
+    fn build(
+        storage: Arc<dyn Storage>,
+        home: Option<Home>,
+        options: EngineOptions,
+        file: Option<PathBuf>,
+    ) -> Result<Arc<Self>> {
+        let header = open::read_header(storage.as_ref())?;
+        let pair = open::read_slots(storage.as_ref(), &header, false)?;
+        let cache = NodeCache::new(options.limits.node_cache_bytes);
+        let nodes = Loader::new(Nodes(storage.as_ref()), &cache);
+        let tree = open::verify(storage.as_ref(), &nodes, &header, &pair.newest)?;
+        let len = storage
+            .len()
+            .map_err(|e| Error::io("cannot read the length of the container", e))?;
+        let report = pair.report(len);
+        let committed = Committed {
+            slot: pair.newest,
+            tree,
+        };
+        Ok(Arc::new(Self {
+            storage,
+            home,
+            file,
+            header,
+            options,
+            cache,
+            report,
+            published: RwLock::new(Arc::new(committed)),
             writing: AtomicBool::new(false),
-        })
+        }))
+    }
+
+    /// All bytes up to the end of the newest committed state.
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
+        let end = self.published.read().slot.committed_end;
+        let refuse = |e| Error::io("cannot read the container", e);
+        let too_long = |_| {
+            Error::limit("container")
+                .expected("a length that memory holds")
+                .found(end)
+        };
+        let mut bytes = vec![0; usize::try_from(end).map_err(too_long)?];
+        self.storage.read_exact_at(0, &mut bytes).map_err(refuse)?;
+        Ok(bytes)
     }
 
     pub(super) fn storage(&self) -> &dyn Storage {
         self.storage.as_ref()
     }
 
-    pub(crate) fn limits(&self) -> &Limits {
-        &self.limits
+    pub(crate) fn header(&self) -> &Header {
+        &self.header
     }
 
-    pub(crate) fn file(&self) -> Option<&Path> {
+    pub(super) fn options(&self) -> &EngineOptions {
+        &self.options
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.options.limits
+    }
+
+    pub(crate) fn file(&self) -> Option<&std::path::Path> {
         self.file.as_deref()
+    }
+
+    /// What opening found.
+    pub(crate) fn report(&self) -> &OpenReport {
+        &self.report
+    }
+
+    /// Length of the medium in bytes.
+    pub(crate) fn file_len(&self) -> Result<u64> {
+        self.storage
+            .len()
+            .map_err(|e| self.place(Error::io("cannot read the length of the container", e)))
+    }
+
+    /// Bytes of index nodes held in memory.
+    pub(crate) fn cached_bytes(&self) -> usize {
+        self.cache.bytes()
     }
 
     /// The newest committed state that this process knows.
     pub(crate) fn snapshot(self: &Arc<Self>) -> Result<Arc<SnapshotState>> {
-        let published = self.published.read().clone();
-        let p = published.ok_or_else(|| Error::read_only("the container is not open"))?;
-        Ok(Arc::new(SnapshotState::new(
-            Arc::clone(self),
-            p.generation,
-            p.committed_end,
-            p.next_object_id,
-            p.entries,
-        )))
+        let committed = Arc::clone(&self.published.read());
+        Ok(Arc::new(SnapshotState::new(Arc::clone(self), committed)))
     }
 
-    pub(super) fn publish(&self, state: Published) {
-        *self.published.write() = Some(state);
+    /// Looks for commits of other processes, and gives the newest state.
+    ///
+    /// # Errors
+    /// As opening; `Replaced` when the path now names another file.
+    pub(crate) fn refresh(self: &Arc<Self>) -> Result<Arc<SnapshotState>> {
+        if !self.writing.load(Ordering::Acquire) && self.storage.is_shared() {
+            self.check_name(self.storage.as_ref())
+                .map_err(|e| self.place(e))?;
+            let pair = open::read_slots(self.storage.as_ref(), &self.header, false)
+                .map_err(|e| self.place(e))?;
+            self.advance(pair).map_err(|e| self.place(e))?;
+        }
+        self.snapshot()
+    }
+
+    /// Publishes the newer slot of `pair` if it is newer than what is published.
+    fn advance(&self, pair: Pair) -> Result<()> {
+        if pair.newest.generation <= self.published.read().slot.generation {
+            return Ok(());
+        }
+        let tree = open::verify(self.storage.as_ref(), self, &self.header, &pair.newest)?;
+        self.publish(Committed {
+            slot: pair.newest,
+            tree,
+        });
+        Ok(())
+    }
+
+    pub(super) fn publish(&self, committed: Committed) {
+        *self.published.write() = Arc::new(committed);
     }
 
     /// The one writer of the container.
     ///
     /// # Errors
-    /// `Busy` while another one lives.
+    /// `Busy` at once while another one lives, in this process or another; `ReadOnly` and `Io` where writing is not
+    /// possible; `Replaced` when the path names another file; what opening finds wrong.
     pub(crate) fn writer(self: &Arc<Self>) -> Result<Arc<WriterState>> {
-        if self.writing.swap(true, Ordering::AcqRel) {
-            return Err(Error::busy("another writer holds this container")
-                .help("drop that writer, or wait with a timeout"));
-        }
-        let base = self.snapshot().inspect_err(|_| self.release_writer())?;
-        Ok(Arc::new(WriterState::new(Arc::clone(self), base)))
+        self.writer_within(Duration::ZERO)
     }
 
-    pub(super) fn release_writer(&self) {
-        self.writing.store(false, Ordering::Release);
+    /// As [`Engine::writer`], but waits up to `wait` for another writer to go.
+    pub(crate) fn writer_within(self: &Arc<Self>, wait: Duration) -> Result<Arc<WriterState>> {
+        let until = (!wait.is_zero()).then(|| Instant::now().checked_add(wait));
+        loop {
+            let e = match self.try_writer() {
+                Ok(writer) => return Ok(writer),
+                Err(e) => self.place(e),
+            };
+            // A wait too long to be told is for ever.
+            let goes_on = match until {
+                None => false,
+                Some(None) => true,
+                Some(Some(until)) => Instant::now() < until,
+            };
+            if e.kind() != ErrorKind::Busy || !goes_on {
+                return Err(e);
+            }
+            std::thread::sleep(TRY_EVERY);
+        }
+    }
+
+    fn try_writer(self: &Arc<Self>) -> Result<Arc<WriterState>> {
+        if self.options.read_only {
+            return Err(Error::read_only("the container was opened for reading")
+                .help("open it without `read_only` to write"));
+        }
+        let busy = || {
+            Error::busy("another writer holds this container")
+                .help("wait for it with a timeout, or try again later")
+        };
+        let flag = Writing::new(self).ok_or_else(busy)?;
+        let medium = match &self.home {
+            Some(home) => home.folder.open(&home.name, true)?,
+            None => Arc::clone(&self.storage),
+        };
+        if medium.identity() != self.storage.identity() {
+            return Err(replaced());
+        }
+        let entry = WriterEntry::new(medium.identity()).ok_or_else(busy)?;
+        match medium.try_lock(WRITER, LockMode::Exclusive) {
+            Ok(true) => {}
+            Ok(false) => return Err(busy()),
+            Err(e) if e.kind() == std::io::ErrorKind::Unsupported => {
+                if !self.options.without_locks {
+                    return Err(Error::lock_unavailable("the file system gives no locks")
+                        .help("write without them only where no other writer can exist"));
+                }
+            }
+            Err(e) => return Err(Error::io("cannot take the writer's lock", e)),
+        }
+        self.check_name(medium.as_ref())?;
+        let pair = open::read_slots(medium.as_ref(), &self.header, true)?;
+        self.catch_up(&pair)?;
+        let held = Held {
+            medium,
+            _entry: entry,
+            _flag: flag,
+        };
+        WriterState::open(Arc::clone(self), held, &pair)
+    }
+
+    /// Makes the pair's newest slot the published state, be it newer or older: after a failed commit of this process the
+    /// file decides.
+    fn catch_up(&self, pair: &Pair) -> Result<()> {
+        if pair.newest.ro_compat != 0 {
+            return Err(Error::unsupported("features of this container")
+                .expected("none that forbid writing")
+                .found(format_args!("bits {:#x}", pair.newest.ro_compat))
+                .help("a newer release of orthant writes this file"));
+        }
+        if self.published.read().slot != pair.newest {
+            let tree = open::verify(self.storage.as_ref(), self, &self.header, &pair.newest)?;
+            self.publish(Committed {
+                slot: pair.newest.clone(),
+                tree,
+            });
+        }
+        Ok(())
+    }
+
+    /// Refuses to go on when the name leads to another file than `medium`.
+    pub(super) fn check_name(&self, medium: &dyn Storage) -> Result<()> {
+        let Some(home) = &self.home else {
+            return Ok(());
+        };
+        let named = home
+            .folder
+            .identity(&home.name)
+            .map_err(|e| Error::io("cannot look at the container's path", e))?;
+        // A name that is gone is no other file: readers and the writer of an unlinked file go on.
+        if named.is_some() && named != medium.identity() {
+            return Err(replaced());
+        }
+        Ok(())
+    }
+
+    /// Adds the container's path to an error.
+    pub(super) fn place(&self, e: Error) -> Error {
+        match &self.file {
+            Some(file) => e.in_file(file),
+            None => e,
+        }
+    }
+}
+
+fn replaced() -> Error {
+    Error::replaced("the path now names another file than this handle").help("open the path again")
+}
+
+impl Load for Engine {
+    #[inline]
+    fn load(&self, reference: &NodeRef) -> Result<Arc<Node>> {
+        Loader::new(Nodes(self.storage.as_ref()), &self.cache).load(reference)
+    }
+}
+
+/// Private copies of nodes.
+struct Nodes<'a>(&'a dyn Storage);
+
+impl ReadNode for Nodes<'_> {
+    fn read_node(&self, offset: u64, len: usize) -> Result<Box<[u8]>> {
+        let mut bytes = vec![0; len].into_boxed_slice();
+        self.0
+            .read_exact_at(offset, &mut bytes)
+            .map_err(|e| Error::io("cannot read an index node", e).at(offset))?;
+        Ok(bytes)
+    }
+}
+
+/// The mark that a writer of an engine lives, taken back when dropped.
+#[derive(Debug)]
+pub(super) struct Writing(Arc<Engine>);
+
+impl Writing {
+    /// None when one lives.
+    fn new(engine: &Arc<Engine>) -> Option<Self> {
+        (!engine.writing.swap(true, Ordering::AcqRel)).then(|| Self(Arc::clone(engine)))
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        self.0.writing.store(false, Ordering::Release);
     }
 }

@@ -7,7 +7,6 @@ use std::ops::{Deref, Range};
 use crate::bytes::crc32c;
 use crate::error::{Error, Result};
 use crate::format::extent::Extent;
-use crate::format::{ALIGN, DATA_START};
 use crate::store::{Span, Storage};
 
 /// Stored bytes: lent by the medium, or a private copy.
@@ -40,29 +39,6 @@ impl Deref for Payload {
     }
 }
 
-/// Refuses an extent that does not lie, aligned and not empty, in the data region below `end`.
-pub(crate) fn check_bounds(extent: Extent, end: u64) -> Result<()> {
-    let stop = extent.offset.checked_add(extent.len);
-    if extent.len > 0
-        && extent.offset >= DATA_START
-        && extent.offset.is_multiple_of(ALIGN)
-        && stop.is_some_and(|stop| stop <= end)
-    {
-        return Ok(());
-    }
-    Err(Error::corrupt("extent")
-        .at(extent.offset)
-        .spanning(extent.len)
-        .expected(format_args!(
-            "a multiple of {ALIGN} from {DATA_START}, not empty, ending by {end}"
-        ))
-        .found(format_args!(
-            "offset {} + length {}",
-            extent.offset, extent.len
-        ))
-        .help("run `orthant check`"))
-}
-
 /// The absolute position and length of `range` within `extent`.
 pub(crate) fn locate(extent: Extent, range: &Range<u64>) -> Result<(u64, usize)> {
     let len = range.end.checked_sub(range.start);
@@ -82,6 +58,11 @@ pub(crate) fn read(storage: &dyn Storage, offset: u64, len: usize) -> Result<Pay
     if let Some(span) = storage.map(offset, len) {
         return Ok(Payload::Lent(span));
     }
+    read_owned(storage, offset, len)
+}
+
+/// Reads a private copy of `len` bytes at `offset`.
+pub(crate) fn read_owned(storage: &dyn Storage, offset: u64, len: usize) -> Result<Payload> {
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(len).map_err(|_| {
         Error::limit("memory for a payload")

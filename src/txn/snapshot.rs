@@ -2,127 +2,91 @@
 //!
 //! Holds [`SnapshotState`]: lookups, ordered walks and payloads of one root. Must not change anything.
 
-use std::collections::BTreeMap;
-use std::ops::{Bound, Range};
+use std::ops::Range;
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::Generation;
 use crate::format::extent::Extent;
+use crate::format::slot::Slot;
+use crate::index::{Cursor, Tree};
 
 use super::payload::{self, Payload};
 use super::{Engine, Key, Value};
 
-/// A pinned committed state, shared by everything that reads it.
+/// What one slot says, and the tree it names.
+#[derive(Debug)]
+pub(super) struct Committed {
+    pub(super) slot: Slot,
+    pub(super) tree: Tree,
+}
+
+/// A committed state, shared by everything that reads it.
+///
+/// It stays whole while it lives: space of committed generations is not reused yet. Reuse will have to pin here.
 #[derive(Debug)]
 pub(crate) struct SnapshotState {
     engine: Arc<Engine>,
-    generation: Generation,
-    committed_end: u64,
-    next_object_id: u64,
-    /// Interim: the entries themselves, until the tree room has landed.
-    entries: Arc<BTreeMap<Key, Value>>,
+    committed: Arc<Committed>,
 }
 
 impl SnapshotState {
-    pub(super) fn new(
-        engine: Arc<Engine>,
-        generation: Generation,
-        committed_end: u64,
-        next_object_id: u64,
-        entries: Arc<BTreeMap<Key, Value>>,
-    ) -> Self {
-        Self {
-            engine,
-            generation,
-            committed_end,
-            next_object_id,
-            entries,
-        }
+    pub(super) fn new(engine: Arc<Engine>, committed: Arc<Committed>) -> Self {
+        Self { engine, committed }
     }
 
     pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
 
+    /// The slot of this generation.
+    pub(crate) fn slot(&self) -> &Slot {
+        &self.committed.slot
+    }
+
     pub(crate) fn generation(&self) -> Generation {
-        self.generation
+        self.slot().generation
+    }
+
+    /// The tree of this generation, for walks over its nodes.
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.committed.tree
     }
 
     /// Exclusive end of everything this generation reaches.
     pub(crate) fn committed_end(&self) -> u64 {
-        self.committed_end
-    }
-
-    /// The first object id never given out.
-    pub(crate) fn next_object_id(&self) -> u64 {
-        self.next_object_id
-    }
-
-    pub(super) fn entries(&self) -> &Arc<BTreeMap<Key, Value>> {
-        &self.entries
+        self.slot().committed_end
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Value>> {
-        Ok(self.entries.get(key).cloned())
+        self.tree()
+            .get(self.engine.as_ref(), key)
+            .map_err(|e| self.place(e))
     }
 
-    pub(super) fn base_cursor(self: &Arc<Self>, lower: &[u8], upper: &[u8]) -> Result<BaseCursor> {
-        Ok(BaseCursor {
-            entries: Arc::clone(&self.entries),
-            from: Bound::Included(Key::from_slice(lower)),
-            upper: Key::from_slice(upper),
-        })
+    /// A cursor that stands at the first key of `lower..upper`.
+    pub(super) fn index_cursor(&self, lower: &[u8], upper: &[u8]) -> Result<Cursor<Arc<Engine>>> {
+        let load = Arc::clone(&self.engine);
+        Cursor::range(load, *self.tree(), lower, Some(Key::from_slice(upper)))
+            .map_err(|e| self.place(e))
     }
 
     pub(crate) fn payload(&self, extent: Extent) -> Result<Payload> {
         let bytes = self.payload_range(extent, 0..extent.len)?;
-        payload::verify(extent, &bytes)?;
+        payload::verify(extent, &bytes).map_err(|e| self.place(e))?;
         Ok(bytes)
     }
 
     pub(crate) fn payload_range(&self, extent: Extent, range: Range<u64>) -> Result<Payload> {
-        payload::check_bounds(extent, self.committed_end)?;
-        let (offset, len) = payload::locate(extent, &range)?;
-        payload::read(self.engine.storage(), offset, len)
-    }
-}
-
-/// The committed half of a cursor.
-#[derive(Debug)]
-pub(super) struct BaseCursor {
-    entries: Arc<BTreeMap<Key, Value>>,
-    from: Bound<Key>,
-    upper: Key,
-}
-
-impl BaseCursor {
-    pub(super) fn next(&mut self) -> Result<Option<(Key, Value)>> {
-        let from = match &self.from {
-            Bound::Included(k) => Bound::Included(k.as_slice()),
-            Bound::Excluded(k) => Bound::Excluded(k.as_slice()),
-            Bound::Unbounded => Bound::Unbounded,
-        };
-        let found = self
-            .entries
-            .range::<[u8], _>((from, Bound::Unbounded))
-            .next();
-        Ok(match found {
-            Some((k, v)) if *k < self.upper => {
-                self.from = Bound::Excluded(k.clone());
-                Some((k.clone(), v.clone()))
-            }
-            _ => None,
-        })
+        extent
+            .check("extent", self.committed_end())
+            .and_then(|()| payload::locate(extent, &range))
+            .and_then(|(offset, len)| payload::read(self.engine.storage(), offset, len))
+            .map_err(|e| self.place(e))
     }
 
-    pub(super) fn seek(&mut self, key: &[u8]) -> Result<()> {
-        let (Bound::Included(from) | Bound::Excluded(from)) = &self.from else {
-            return Ok(());
-        };
-        if from.as_slice() < key {
-            self.from = Bound::Included(Key::from_slice(key));
-        }
-        Ok(())
+    /// Adds the container's path to an error.
+    pub(super) fn place(&self, e: Error) -> Error {
+        self.engine.place(e)
     }
 }

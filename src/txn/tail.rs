@@ -47,6 +47,11 @@ impl Tail {
         }
     }
 
+    /// Forgets everything reserved.
+    pub(crate) fn rewind(&mut self) {
+        *self = Self::new(self.start);
+    }
+
     /// The exclusive end of everything reserved.
     pub(crate) fn end(&self) -> u64 {
         self.end

@@ -119,19 +119,19 @@ mod tests {
         let snapshot = View::Snapshot(engine.snapshot().unwrap());
         let w = engine.writer().unwrap();
         let view = View::Writer(Arc::clone(&w));
-        w.put(key(b"\x08a"), key(b"1"));
-        w.put(key(b"\x08c"), key(b"3"));
+        w.put(key(b"\xE0a"), key(b"1"));
+        w.put(key(b"\xE0c"), key(b"3"));
         let extent = w.append(b"payload", 8).unwrap();
-        assert_eq!(view.get(b"\x08a").unwrap().as_deref(), Some(&b"1"[..]));
+        assert_eq!(view.get(b"\xE0a").unwrap().as_deref(), Some(&b"1"[..]));
         assert_eq!(&*view.payload(extent).unwrap(), b"payload");
         assert_eq!(&*view.payload_range(extent, 1..3).unwrap(), b"ay");
-        assert_eq!(snapshot.get(b"\x08a").unwrap(), None);
+        assert_eq!(snapshot.get(b"\xE0a").unwrap(), None);
         assert!(snapshot.payload(extent).is_err());
         assert_eq!(w.commit().unwrap(), 3);
         let after = View::Snapshot(engine.snapshot().unwrap());
         assert_eq!(&*after.payload(extent).unwrap(), b"payload");
-        assert_eq!(keys(&after, b"\x08", b"\x09").len(), 2);
-        assert_eq!(snapshot.get(b"\x08a").unwrap(), None);
+        assert_eq!(keys(&after, b"\xE0", b"\xE1").len(), 2);
+        assert_eq!(snapshot.get(b"\xE0a").unwrap(), None);
         assert!(snapshot.writer().is_err());
     }
 

@@ -1,23 +1,30 @@
 //! The single mutable handle of a container.
 //!
-//! Holds [`WriterState`]: staging of changes, placing of payload bytes, commit and abort. All calls take `&self`, so that
-//! many threads fill one transaction. Must not interpret keys or payloads.
+//! Holds [`WriterState`]: staging of changes, placing of payload bytes, and the commit protocol's writes and syncs in
+//! their order. All calls take `&self`, so that many threads fill one transaction. Must not interpret keys or payloads.
+//!
+//! Invariants: no byte that a committed generation reaches is ever written; the slot is written after sync 1 has
+//! returned; nothing is retried after a failed sync.
 
-use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
 use crate::bytes::crc32c;
 use crate::error::{Error, Result};
 use crate::format::extent::Extent;
+use crate::format::slot::{Slot, slot_index, slot_offset};
 use crate::format::{ALIGN, BLOCK, Generation, ObjectId};
 use crate::limits::{GENERATION_END, MESSAGE_LEN_MAX};
+use crate::store::Storage;
+use crate::store::lock::WriterEntry;
 
-use super::engine::Published;
+use super::commit::{self, Build, Plan};
+use super::engine::Writing;
+use super::open::Pair;
 use super::overlay::Overlay;
 use super::payload::{self, Payload};
 use super::tail::{self, Tail};
@@ -26,37 +33,81 @@ use super::{Change, Engine, Key, SnapshotState, Value};
 /// How many keys can be locked at once by [`WriterState::lock_key`] without sharing a lock.
 const KEY_LOCKS: usize = 64;
 
-/// A writer and its open transaction. Dropping it aborts.
+/// What makes a writer the only one; dropped as one when it closes.
+#[derive(Debug)]
+pub(super) struct Held {
+    /// The handle that writes, and that the lock belongs to.
+    pub(super) medium: Arc<dyn Storage>,
+    pub(super) _entry: WriterEntry,
+    pub(super) _flag: Writing,
+}
+
+/// Why a writer does not write any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Health {
+    Live,
+    /// A sync or slot write failed after this generation.
+    Poisoned(Generation),
+    /// The path names another file.
+    Replaced,
+}
+
+/// A writer and its open transaction. Closing or dropping it aborts.
 #[derive(Debug)]
 pub(crate) struct WriterState {
     engine: Arc<Engine>,
+    held: Mutex<Option<Held>>,
+    health: Mutex<Health>,
+    /// The process that opened it: a forked child must not write.
+    pid: u32,
+    id: [u8; 16],
     base: RwLock<Arc<SnapshotState>>,
-    /// Shared by every call that adds to the transaction, taken alone by commit and abort.
+    /// The base slot is marked unconfirmed and the first commit clears the mark.
+    confirms: AtomicBool,
+    /// History records of the base.
+    history: AtomicU64,
+    /// Shared by every call that adds to or reads the transaction, taken alone by commit, abort and close.
     gate: RwLock<()>,
     overlay: Overlay,
     tail: Mutex<Tail>,
     next_object_id: AtomicU64,
-    message: Mutex<Vec<u8>>,
+    message: Mutex<String>,
     key_locks: Vec<Mutex<()>>,
 }
 
 /// Keeps a commit or an abort of another thread from happening in the middle of one operation.
+#[must_use]
 pub(crate) struct Hold<'a> {
     _gate: RwLockReadGuard<'a, ()>,
 }
 
 impl WriterState {
-    pub(super) fn new(engine: Arc<Engine>, base: Arc<SnapshotState>) -> Self {
-        Self {
-            engine,
-            tail: Mutex::new(Tail::new(transaction_start(&base))),
-            next_object_id: AtomicU64::new(base.next_object_id()),
+    /// A writer on the newest slot of `pair`, which the engine has published. Heals an invalid slot.
+    pub(super) fn open(engine: Arc<Engine>, held: Held, pair: &Pair) -> Result<Arc<Self>> {
+        let base = engine.snapshot()?;
+        let end = pair.other.as_ref().map_or(0, |slot| slot.committed_end);
+        let start = end.max(base.committed_end()).next_multiple_of(BLOCK);
+        let writer = Self {
+            pid: std::process::id(),
+            id: engine.options().writer_id()?,
+            confirms: AtomicBool::new(pair.newest.unconfirmed && pair.other.is_some()),
+            history: AtomicU64::new(commit::count_history(&base)?),
+            tail: Mutex::new(Tail::new(start)),
+            next_object_id: AtomicU64::new(base.slot().next_object_id),
             base: RwLock::new(base),
+            engine,
+            held: Mutex::new(Some(held)),
+            health: Mutex::new(Health::Live),
             gate: RwLock::new(()),
             overlay: Overlay::default(),
             message: Mutex::default(),
             key_locks: (0..KEY_LOCKS).map(|_| Mutex::new(())).collect(),
+        };
+        if pair.other.is_none() {
+            let _alone = writer.gate.write();
+            writer.commit_changes(&mut Vec::new(), false)?;
         }
+        Ok(Arc::new(writer))
     }
 
     pub(crate) fn engine(&self) -> &Arc<Engine> {
@@ -68,12 +119,18 @@ impl WriterState {
         Arc::clone(&self.base.read())
     }
 
+    /// Whether the transaction still builds on `base`.
+    pub(super) fn is_on(&self, base: &Arc<SnapshotState>) -> bool {
+        Arc::ptr_eq(&self.base.read(), base)
+    }
+
     pub(super) fn overlay(&self) -> &Overlay {
         &self.overlay
     }
 
     /// Holds off commit and abort until dropped. An operation that appends payloads and then stages their keys holds
-    /// one for its whole length; threads it starts need none of their own, but may take one.
+    /// one for its whole length; threads it starts need none of their own, but may take one. A thread that holds one
+    /// must not commit.
     pub(crate) fn hold(&self) -> Hold<'_> {
         Hold {
             // Recursive: a waiting commit must not block the second hold of a thread that has one.
@@ -114,12 +171,18 @@ impl WriterState {
         self.overlay.extend_if(expected, changes)
     }
 
+    /// True when nothing is staged.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.overlay.is_empty()
+    }
+
     /// Gives `bytes` a place in the file, at a multiple of `align` (a power of two, at least 8), and returns it with
     /// their checksum. They can be read back at once through this writer's views, and by others once a key that
     /// names them is committed.
     ///
     /// # Errors
-    /// `InvalidArgument` for no bytes or a wrong `align`; `Io` when the medium refuses (the transaction stays as it was).
+    /// `InvalidArgument` for no bytes or a wrong `align`; `Io` when the medium refuses (the transaction stays as it was);
+    /// `Poisoned`, `Replaced` and `ReadOnly` when this writer writes no more.
     pub(crate) fn append(&self, bytes: &[u8], align: u64) -> Result<Extent> {
         if bytes.is_empty() || !align.is_power_of_two() || align < ALIGN {
             return Err(Error::invalid("payload")
@@ -128,14 +191,15 @@ impl WriterState {
         }
         let crc = crc32c(bytes);
         let _hold = self.hold();
+        let medium = self.medium()?;
         let offset = if bytes.len() < tail::LARGE {
             self.tail.lock().gather(bytes, align)?
         } else {
             let offset = self.tail.lock().reserve(bytes.len(), align)?;
-            self.write(offset, bytes)?;
+            self.write(medium.as_ref(), offset, bytes)?;
             offset
         };
-        self.write_waiting()?;
+        self.write_waiting(medium.as_ref())?;
         Ok(Extent {
             offset,
             len: bytes.len() as u64,
@@ -146,6 +210,7 @@ impl WriterState {
     /// An id for a new object, never given out before.
     pub(crate) fn next_object_id(&self) -> Result<ObjectId> {
         let _hold = self.hold();
+        self.check_health()?;
         let next = |id: u64| (id < GENERATION_END).then_some(id.saturating_add(1));
         self.next_object_id
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, next)
@@ -176,11 +241,13 @@ impl WriterState {
                 .expected(format_args!("at most {MESSAGE_LEN_MAX} bytes"))
                 .found(message.len()));
         }
-        message.as_bytes().clone_into(&mut self.message.lock());
+        let _hold = self.hold();
+        message.clone_into(&mut self.message.lock());
         Ok(())
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Value>> {
+        let _hold = self.hold();
         match self.overlay.get(key) {
             Some(staged) => Ok(staged),
             None => self.base().get(key),
@@ -189,11 +256,12 @@ impl WriterState {
 
     pub(crate) fn payload(&self, extent: Extent) -> Result<Payload> {
         let bytes = self.payload_range(extent, 0..extent.len)?;
-        payload::verify(extent, &bytes)?;
+        payload::verify(extent, &bytes).map_err(|e| self.engine.place(e))?;
         Ok(bytes)
     }
 
     pub(crate) fn payload_range(&self, extent: Extent, range: Range<u64>) -> Result<Payload> {
+        let _hold = self.hold();
         let (offset, len) = payload::locate(extent, &range)?;
         {
             let tail = self.tail.lock();
@@ -201,58 +269,82 @@ impl WriterState {
                 drop(tail);
                 return self.base().payload_range(extent, range);
             }
-            payload::check_bounds(extent, tail.end())?;
+            extent.check("extent", tail.end())?;
             let end = offset.saturating_add(len as u64);
             if let Some(bytes) = tail.bytes(&(offset..end)) {
                 return Ok(Payload::Owned(bytes));
             }
         }
-        payload::read(self.engine.storage(), offset, len)
+        // A copy: these bytes may be overwritten after an abort.
+        payload::read_owned(self.engine.storage(), offset, len).map_err(|e| self.engine.place(e))
     }
 
     /// Makes everything staged durable and visible, and returns the new generation. The writer goes on from there.
     ///
     /// A commit with nothing staged is a commit like any other: it takes a generation, keeps the message and the time.
+    ///
+    /// # Errors
+    /// `Io` (a full disk) and `LimitExceeded` before anything reachable has changed: the transaction is as it was, and
+    /// may be committed again or aborted. `Poisoned` when a sync or slot write failed: this writer is done for.
     pub(crate) fn commit(&self) -> Result<Generation> {
         let _alone = self.gate.write();
-        self.tail.lock().seal();
-        self.write_waiting()?;
-        let base = self.base();
-        let mut entries = BTreeMap::clone(base.entries());
-        for (key, value) in self.overlay.take() {
-            match value {
-                Some(value) => entries.insert(key, value),
-                None => entries.remove(&key),
-            };
+        let mut changes: Vec<Change> = self.overlay.take().into_iter().collect();
+        let committed = self.commit_changes(&mut changes, true);
+        if committed.is_err() {
+            self.overlay.restore(changes.into_iter().collect());
         }
-        let state = Published {
-            generation: base.generation().saturating_add(1),
-            committed_end: self.tail.lock().end(),
-            next_object_id: self.next_object_id.load(Ordering::Acquire),
-            entries: Arc::new(entries),
-        };
-        self.engine.publish(state);
-        let base = self.engine.snapshot()?;
-        *self.tail.lock() = Tail::new(transaction_start(&base));
-        self.message.lock().clear();
-        let generation = base.generation();
-        *self.base.write() = base;
-        Ok(generation)
+        committed.map_err(|e| self.engine.place(e))
     }
 
     /// Forgets everything staged; the writer goes on from its base.
     pub(crate) fn abort(&self) {
         let _alone = self.gate.write();
-        let base = self.base();
+        self.forget();
+    }
+
+    /// Aborts and lets the container go, whoever still holds this state: its views read on, nothing writes.
+    pub(crate) fn close(&self) {
+        let _alone = self.gate.write();
+        self.forget();
+        drop(self.held.lock().take());
+    }
+
+    fn forget(&self) {
         drop(self.overlay.take());
-        *self.tail.lock() = Tail::new(transaction_start(&base));
-        self.next_object_id
-            .store(base.next_object_id(), Ordering::Release);
+        self.tail.lock().rewind();
+        let next = self.base.read().slot().next_object_id;
+        self.next_object_id.store(next, Ordering::Release);
         self.message.lock().clear();
     }
 
+    /// The handle to write with.
+    fn medium(&self) -> Result<Arc<dyn Storage>> {
+        self.check_health()?;
+        match self.held.lock().as_ref() {
+            Some(held) => Ok(Arc::clone(&held.medium)),
+            None => Err(Error::read_only("this writer was closed")
+                .help("take a new writer from the container")),
+        }
+    }
+
+    fn check_health(&self) -> Result<()> {
+        if std::process::id() != self.pid {
+            return Err(Error::read_only("this writer belongs to another process")
+                .help("a forked child opens the container anew"));
+        }
+        match *self.health.lock() {
+            Health::Live => Ok(()),
+            Health::Poisoned(last) => Err(Error::poisoned("a sync or slot write has failed", last)
+                .help("drop this writer and open the container again")),
+            Health::Replaced => Err(Error::replaced(
+                "the path names another file than this writer's",
+            )
+            .help("open the path again")),
+        }
+    }
+
     /// Writes the buffers that are full. One that fails stays, readable and tried again later.
-    fn write_waiting(&self) -> Result<()> {
+    fn write_waiting(&self, medium: &dyn Storage) -> Result<()> {
         let waiting = {
             let tail = self.tail.lock();
             if !tail.has_waiting() {
@@ -261,27 +353,121 @@ impl WriterState {
             tail.waiting()
         };
         for sealed in waiting {
-            self.write(sealed.offset, &sealed.bytes)?;
+            self.write(medium, sealed.offset, &sealed.bytes)?;
             self.tail.lock().written(sealed.offset);
         }
         Ok(())
     }
 
-    fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.engine
-            .storage()
-            .write_all_at(offset, bytes)
-            .map_err(|e| Error::io("cannot write a payload", e).at(offset))
+    fn write(&self, medium: &dyn Storage, offset: u64, bytes: &[u8]) -> Result<()> {
+        medium.write_all_at(offset, bytes).map_err(|e| {
+            self.engine
+                .place(Error::io("cannot write to the container", e).at(offset))
+        })
+    }
+
+    /// The commit protocol. The caller holds the gate alone.
+    fn commit_changes(&self, changes: &mut Vec<Change>, with_history: bool) -> Result<Generation> {
+        let medium = self.medium()?;
+        let medium = medium.as_ref();
+        let base = self.base();
+
+        // Step 1: what payloads are not on the medium yet.
+        let start = {
+            let mut tail = self.tail.lock();
+            tail.seal();
+            tail.end().next_multiple_of(BLOCK)
+        };
+        self.write_waiting(medium)?;
+
+        // Step 2: record and nodes.
+        let message = self.message.lock().clone();
+        let history = with_history.then(|| self.history.load(Ordering::Acquire));
+        let Build {
+            bytes,
+            committed,
+            history,
+        } = commit::build(&mut Plan {
+            base: &base,
+            changes,
+            start,
+            message: &message,
+            next_object_id: self.next_object_id.load(Ordering::Acquire),
+            writer_id: self.id,
+            history,
+        })?;
+        self.write(medium, start, &bytes)?;
+        self.confirm_base(medium, base.slot())?;
+
+        // Step 3: sync 1.
+        if let Err(e) = medium.sync() {
+            if self.confirms.load(Ordering::Acquire) {
+                write_unconfirmed(medium, base.slot());
+            }
+            return Err(self.poison(&base, "the sync before the slot", &e));
+        }
+        if let Err(e) = self.engine.check_name(medium) {
+            *self.health.lock() = Health::Replaced;
+            return Err(e);
+        }
+
+        // Steps 4 and 5: the slot, sync 2.
+        let slot = &committed.slot;
+        let written = medium
+            .write_all_at(slot_offset(slot_index(slot.generation)), &slot.encode())
+            .and_then(|()| medium.sync());
+        if let Err(e) = written {
+            write_unconfirmed(medium, slot);
+            return Err(self.poison(&base, "the slot write or its sync", &e));
+        }
+
+        // Step 6: publish, and begin the next transaction.
+        let generation = slot.generation;
+        let end = slot.committed_end;
+        self.engine.publish(committed);
+        *self.base.write() = self.engine.snapshot()?;
+        self.confirms.store(false, Ordering::Release);
+        if let Some(count) = history {
+            self.history.store(count, Ordering::Release);
+        }
+        *self.tail.lock() = Tail::new(end.next_multiple_of(BLOCK));
+        self.message.lock().clear();
+        Ok(generation)
+    }
+
+    /// Writes the base slot again without its mark, when a failed sync had left it in doubt and the other is valid: it
+    /// is then durable before the other is touched.
+    fn confirm_base(&self, medium: &dyn Storage, base: &Slot) -> Result<()> {
+        if !self.confirms.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let confirmed = Slot {
+            unconfirmed: false,
+            ..base.clone()
+        };
+        let at = slot_offset(slot_index(base.generation));
+        if let Err(e) = medium.write_all_at(at, &confirmed.encode()) {
+            write_unconfirmed(medium, base);
+            return Err(self.poison(&self.base(), "the slot write", &e));
+        }
+        Ok(())
+    }
+
+    fn poison(&self, base: &SnapshotState, step: &str, cause: &std::io::Error) -> Error {
+        let last = base.generation();
+        *self.health.lock() = Health::Poisoned(last);
+        Error::poisoned(format!("{step} failed ({cause})"), last).help(
+            "drop this writer and open the container again; copy the file to healthy storage before going on",
+        )
     }
 }
 
-impl Drop for WriterState {
-    fn drop(&mut self) {
-        self.engine.release_writer();
-    }
-}
-
-/// The first block that holds nothing committed.
-fn transaction_start(base: &SnapshotState) -> u64 {
-    base.committed_end().next_multiple_of(BLOCK)
+/// Writes a slot's block with the mark of doubt, whatever comes of it.
+fn write_unconfirmed(medium: &dyn Storage, slot: &Slot) {
+    let marked = Slot {
+        unconfirmed: true,
+        ..slot.clone()
+    };
+    let at = slot_offset(slot_index(slot.generation));
+    drop(medium.write_all_at(at, &marked.encode()));
 }

@@ -1,0 +1,100 @@
+//! How a container is opened and made.
+//!
+//! Holds [`EngineOptions`] and [`NewContainer`]. Must not act.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::limits::Limits;
+use crate::store::Access;
+
+use super::clock;
+
+/// Version of this library as slots state it: major, minor, patch in 8, 8 and 16 bits.
+const LIBRARY_VERSION: u32 = number(env!("CARGO_PKG_VERSION_MAJOR")) << 24
+    | number(env!("CARGO_PKG_VERSION_MINOR")) << 16
+    | number(env!("CARGO_PKG_VERSION_PATCH"));
+
+/// Gives the present time in nanoseconds since the Unix epoch, if there is a clock.
+pub(crate) type Clock = Arc<dyn Fn() -> Option<i64> + Send + Sync>;
+
+/// What holds for all handles of one open container.
+#[derive(Clone)]
+pub(crate) struct EngineOptions {
+    pub(crate) limits: Limits,
+    pub(crate) access: Access,
+    /// No writer is given out.
+    pub(crate) read_only: bool,
+    /// Write although the file system gives no locks: the caller knows that there is one writer.
+    pub(crate) without_locks: bool,
+    pub(crate) clock: Clock,
+    /// Instance id that slots name; none: random for each writer.
+    pub(crate) writer_id: Option<[u8; 16]>,
+    pub(crate) writer_version: u32,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            access: Access::Map,
+            read_only: false,
+            without_locks: false,
+            clock: Arc::new(clock::system_now),
+            writer_id: None,
+            writer_version: LIBRARY_VERSION,
+        }
+    }
+}
+
+impl EngineOptions {
+    /// For files from strangers: the tight limits, and no map that such a file's owner could cut short.
+    pub(crate) fn untrusted() -> Self {
+        Self {
+            limits: Limits::untrusted(),
+            access: Access::Read,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn writer_id(&self) -> Result<[u8; 16]> {
+        self.writer_id.map_or_else(clock::random_id, Ok)
+    }
+}
+
+impl fmt::Debug for EngineOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EngineOptions")
+            .field("limits", &self.limits)
+            .field("access", &self.access)
+            .field("read_only", &self.read_only)
+            .field("without_locks", &self.without_locks)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is chosen when a container is made.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NewContainer {
+    /// None: random.
+    pub(crate) uuid: Option<[u8; 16]>,
+    /// None: now.
+    pub(crate) created: Option<i64>,
+    /// Informative text, zero padded.
+    pub(crate) application: [u8; 16],
+}
+
+impl NewContainer {
+    pub(super) fn uuid(&self) -> Result<[u8; 16]> {
+        self.uuid.map_or_else(clock::random_uuid, Ok)
+    }
+}
+
+/// A decimal number, for constants.
+const fn number(text: &str) -> u32 {
+    match u32::from_str_radix(text, 10) {
+        Ok(n) => n,
+        Err(_) => 0,
+    }
+}
