@@ -1,3 +1,5 @@
+//! Documents: what is read, what is refused, and the text each is written as.
+
 use super::*;
 use crate::error::ErrorKind;
 
