@@ -33,6 +33,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next `len` bytes.
+    #[inline]
     pub(crate) fn take(&mut self, len: usize) -> Result<&'a [u8]> {
         let Some((head, tail)) = self.bytes.split_at_checked(len) else {
             return Err(self.short(len));
@@ -44,6 +45,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next `N` bytes as an array.
+    #[inline]
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         let Some((head, tail)) = self.bytes.split_first_chunk::<N>() else {
             return Err(self.short(N));
@@ -70,22 +72,27 @@ impl<'a> Reader<'a> {
         })
     }
 
+    #[inline]
     pub(crate) fn u8(&mut self) -> Result<u8> {
         self.array::<1>().map(|[b]| b)
     }
 
+    #[inline]
     pub(crate) fn u16(&mut self) -> Result<u16> {
         self.array::<2>().map(|b| LittleEndian::read_u16(&b))
     }
 
+    #[inline]
     pub(crate) fn u32(&mut self) -> Result<u32> {
         self.array::<4>().map(|b| LittleEndian::read_u32(&b))
     }
 
+    #[inline]
     pub(crate) fn u64(&mut self) -> Result<u64> {
         self.array::<8>().map(|b| LittleEndian::read_u64(&b))
     }
 
+    #[inline]
     pub(crate) fn i64(&mut self) -> Result<i64> {
         self.array::<8>().map(|b| LittleEndian::read_i64(&b))
     }
@@ -120,6 +127,7 @@ impl<'a> Reader<'a> {
         Error::corrupt(self.what).at(self.base)
     }
 
+    #[cold]
     fn short(&self, wanted: usize) -> Error {
         self.fault()
             .expected(format_args!("{wanted} more bytes"))

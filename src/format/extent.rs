@@ -27,6 +27,7 @@ impl Extent {
     }
 
     /// Refuses an extent that is empty, unaligned or not inside `[DATA_START, end)`.
+    #[inline]
     pub(crate) fn check(&self, what: &'static str, end: u64) -> Result<()> {
         let inside = self.offset >= DATA_START
             && self.offset.checked_add(self.len).is_some_and(|e| e <= end);

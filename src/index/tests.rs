@@ -737,74 +737,63 @@ fn a_reference_cycle_ends_at_the_first_wrong_level() {
     assert!(cursor.seek(b"\x01").unwrap_err().is_corruption());
 }
 
+/// Processor time of this thread where the system tells it, as the machine may be busy.
+fn cpu_time(start: std::time::Instant) -> std::time::Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let on_cpu = text.split(' ').next().and_then(|ns| ns.parse().ok());
+    on_cpu.map_or_else(|| start.elapsed(), std::time::Duration::from_nanos)
+}
+
 #[test]
-#[ignore = "a measurement: cargo test --release -- --ignored --nocapture index_speed"]
+#[ignore = "a measurement: cargo test --release --lib -- --ignored --nocapture index_speed"]
 fn index_speed() {
-    let (nodes, changes) = (Nodes::default(), grid(100));
     let start = std::time::Instant::now();
-    let built = nodes.edit(None, &changes, 1).unwrap();
-    println!("build {:?}", start.elapsed());
+    let (nodes, changes) = (Nodes::default(), grid(100));
+    let timed = |what: &str, count: u32, run: &mut dyn FnMut()| {
+        let before = cpu_time(start);
+        run();
+        println!("{what}: {:?}", (cpu_time(start) - before) / count);
+    };
+    let mut built = None;
+    timed("build, an entry", 1_000_001, &mut || {
+        built = Some(nodes.edit(None, &changes, 1).unwrap());
+    });
+    let built = built.unwrap();
+    println!("{} B in {} entries", built.live.index, changes.len());
     let tree = Tree {
         root: built.root,
         level: built.level,
         generation: 1,
         end: END,
     };
-    println!("{} B in {} entries", built.live.index, changes.len());
-    built
-        .nodes
-        .into_iter()
-        .for_each(|(offset, bytes)| drop(nodes.bytes.borrow_mut().insert(offset, bytes)));
+    nodes.bytes.borrow_mut().extend(built.nodes);
     let cache = NodeCache::new(64 << 20);
     let loader = Loader::new(&nodes, &cache);
-    let start = std::time::Instant::now();
-    walk(&loader, &tree, &mut Blind).unwrap();
-    println!("first touch of all nodes {:?}", start.elapsed());
-    let (parsed, start) = (nodes.bytes.borrow().clone(), std::time::Instant::now());
-    let parsed = parsed
-        .into_iter()
-        .map(|(at, b)| Node::parse(b.into(), at).unwrap().count())
-        .max();
-    println!(
-        "parse all nodes {:?}, up to {parsed:?} entries",
-        start.elapsed()
-    );
+    timed("first touch, a node", 2716, &mut || {
+        walk(&loader, &tree, &mut Blind).unwrap();
+    });
     let mut random = Random(1);
     let coords: Vec<[i64; 3]> = (0..1_000_000)
         .map(|_| [(); 3].map(|()| random.below(100).cast_signed()))
         .collect();
-    for _ in 0..2 {
-        let start = std::time::Instant::now();
-        let found = coords.iter().filter(|c| {
-            tree.get(&loader, &key::chunk(ObjectId(1), &c[..], &[0, 1, 2]))
-                .unwrap()
-                .is_some()
-        });
-        let found = found.count();
-        println!(
-            "random get {} ns ({found})",
-            (start.elapsed() / 1_000_000).as_nanos()
-        );
-    }
-    let start = std::time::Instant::now();
-    let mut cursor = Cursor::range(&loader, tree, &[], None).unwrap();
-    let mut sum = 0;
-    while let Some(entry) = cursor.peek() {
-        sum += entry.value.len();
-        cursor.advance().unwrap();
-    }
-    println!(
-        "cursor step {} ns ({sum})",
-        (start.elapsed() / 1_000_000).as_nanos()
-    );
-    let start = std::time::Instant::now();
+    timed("random get", 1_000_000, &mut || {
+        let get = |c: &[i64; 3]| tree.get(&loader, &key::chunk(ObjectId(1), c, &[0, 1, 2]));
+        assert!(coords.iter().all(|c| get(c).unwrap().is_some()));
+    });
+    timed("cursor step", 1_000_001, &mut || {
+        let mut cursor = Cursor::range(&loader, tree, &[], None).unwrap();
+        while let Some(entry) = cursor.peek() {
+            assert!(!entry.value.is_empty());
+            cursor.advance().unwrap();
+        }
+    });
     let one = [(chunk_key(&[50, 50, 50]), Some(record(1 << 30, 1)))];
-    let edit = edit(&loader, Some(&tree), &one, 2, &mut |len| {
-        Ok(nodes.alloc(len))
-    })
-    .unwrap();
-    let bytes: usize = edit.nodes.iter().map(|(_, b)| b.len()).sum();
-    println!("one change {:?}, {bytes} B", start.elapsed());
+    timed("one change", 1, &mut || {
+        edit(&loader, Some(&tree), &one, 2, &mut |len| {
+            Ok(nodes.alloc(len))
+        })
+        .unwrap();
+    });
 }
 
 /// Visits and sees nothing.

@@ -95,10 +95,9 @@ impl Tree {
         let level = parent.level().saturating_sub(1);
         let node = load.load(&reference)?;
         node.check_use(&reference, level, self.generation, self.end)?;
-        let last = node.count().saturating_sub(1);
-        let above = node.compare_nodes(0, parent, i) != Ordering::Less;
+        let above = parent.compare(i, node.first_key()) != Ordering::Greater;
         let below =
-            upper.is_none_or(|(branch, j)| node.compare_nodes(last, branch, j) == Ordering::Less);
+            upper.is_none_or(|(branch, j)| branch.compare(j, node.last_key()) == Ordering::Greater);
         if above && below {
             Ok(node)
         } else {
