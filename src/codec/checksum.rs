@@ -99,9 +99,9 @@ mod tests {
                 assert_eq!(bytes.len(), content.len() + TRAILER_LEN);
                 assert_eq!(checksum.verify(&bytes).unwrap(), content);
                 for bit in 0..bytes.len() * 8 {
-                    bytes[bit / 8] ^= 1 << (bit % 8);
+                    bytes[bit >> 3] ^= 1 << (bit & 7);
                     assert!(checksum.verify(&bytes).is_err(), "{checksum:?} bit {bit}");
-                    bytes[bit / 8] ^= 1 << (bit % 8);
+                    bytes[bit >> 3] ^= 1 << (bit & 7);
                 }
                 assert!(checksum.verify(&bytes[..3]).is_err());
             }

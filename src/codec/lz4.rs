@@ -48,7 +48,7 @@ impl Lz4 {
         Ok(Self)
     }
 
-    pub(crate) fn encode(&self, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn encode(src: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let len = u32::try_from(src.len())
             .ok()
             .filter(|_| src.len() <= DECODED_LEN_MAX)
@@ -74,7 +74,7 @@ impl Lz4 {
         Ok(())
     }
 
-    pub(crate) fn decode(&self, src: &[u8], mut output: Output<'_>) -> Result<()> {
+    pub(crate) fn decode(src: &[u8], mut output: Output<'_>) -> Result<()> {
         let mut r = Reader::new("payload of codec numcodecs.lz4", 0, src);
         let claimed = usize::try_from(r.u32()?).unwrap_or(usize::MAX);
         let block = r.rest();

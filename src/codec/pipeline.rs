@@ -410,7 +410,8 @@ fn chunk_size(shape: &[u64], layout: &Layout, limits: &Limits) -> Result<(usize,
 /// "2.00 GiB", cut off, not rounded.
 fn in_gib(bytes: u128) -> String {
     let hundredths = (bytes >> 20).saturating_mul(100) >> 10;
-    format!("{}.{:02} GiB", hundredths / 100, hundredths % 100)
+    let (whole, rest) = (hundredths.div_euclid(100), hundredths.rem_euclid(100));
+    format!("{whole}.{rest:02} GiB")
 }
 
 fn check_serializer(

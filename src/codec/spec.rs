@@ -231,7 +231,7 @@ pub(crate) fn resolve(codecs: &[Codec], data_type: &DataType) -> Result<Vec<Code
 }
 
 /// Outside readers that decode such a pipeline, by what was tried with them: zarr-python 3.1.6, zarrita 0.7.5,
-/// zarrs 0.23.14, TensorStore 0.1.86.
+/// zarrs 0.23.14, `TensorStore` 0.1.86.
 pub(crate) fn readers(codecs: &[CodecSpec], data_type: &DataType) -> Vec<&'static str> {
     if leaves_a_tail(codecs, data_type) {
         return Vec::new();

@@ -174,7 +174,7 @@ impl ByteStep {
             #[cfg(any(feature = "zstd", feature = "lz4", feature = "deflate"))]
             (_, size) => {
                 let n = size.max();
-                Size::AtMost(n.saturating_add(n / 8).saturating_add(4096))
+                Size::AtMost(n.saturating_add(n >> 3).saturating_add(4096))
             }
         }
     }
@@ -189,7 +189,7 @@ impl ByteStep {
             #[cfg(feature = "zstd")]
             Self::Zstd(step) => step.encode(src, out),
             #[cfg(feature = "lz4")]
-            Self::Lz4(step) => step.encode(src, out),
+            Self::Lz4(_) => Lz4::encode(src, out),
             #[cfg(feature = "deflate")]
             Self::Deflate(step) => step.encode(src, out),
             Self::Checksum(checksum) => {
@@ -208,7 +208,7 @@ impl ByteStep {
             #[cfg(feature = "zstd")]
             Self::Zstd(step) => step.decode(src, output),
             #[cfg(feature = "lz4")]
-            Self::Lz4(step) => step.decode(src, output),
+            Self::Lz4(_) => Lz4::decode(src, output),
             #[cfg(feature = "deflate")]
             Self::Deflate(step) => step.decode(src, output),
             Self::Checksum(checksum) => {
