@@ -3,6 +3,7 @@
 //! Holds tests only. The files were laid out by hand from the text, so a fault that is the same in both directions here
 //! still shows. What a whole reader makes of them is tested from outside.
 
+use super::blob::{Blob, Content};
 use super::commit::CommitRecord;
 use super::document::Document;
 use super::header::Header;
@@ -11,7 +12,8 @@ use super::key::tag;
 use super::node::Node;
 use super::pack::{self, Entries};
 use super::record::ChunkRecord;
-use super::slot::{Slot, SlotState, slot_offset};
+use super::slot::{Root, Slot, SlotState, slot_offset};
+use super::snapshot::SnapshotRecord;
 use crate::bytes::crc32c;
 use crate::limits::Limits;
 
@@ -110,4 +112,68 @@ fn the_container_of_one_commit_is_encoded_to_the_bytes_of_the_spec() {
         }
     }
     assert_eq!(chunks, 2);
+}
+
+/// Calls `visit` with key, value and position of every entry below a node.
+fn walk(file: &[u8], root: Root, visit: &mut dyn FnMut(&[u8], &[u8], u64)) {
+    let bytes = slice(file, root.node.offset, root.node.len as usize);
+    let node = Node::parse(bytes.into(), root.node.offset).unwrap();
+    node.check_use(&root.node, root.level, 3, file.len() as u64)
+        .unwrap();
+    for i in 0..node.count() {
+        match root.level.checked_sub(1) {
+            None => visit(&node.key(i), node.value(i), node.value_at(i)),
+            Some(level) => {
+                let below = Root {
+                    node: node.child(i).unwrap(),
+                    level,
+                };
+                walk(file, below, visit);
+            }
+        }
+    }
+}
+
+#[test]
+fn documents_and_records_of_the_golden_files_are_encoded_to_their_own_bytes() {
+    let files: [(&[u8], usize); 6] = [
+        (include_bytes!("../../format-spec/vectors/tree.orth"), 3),
+        (include_bytes!("../../format-spec/vectors/types.orth"), 22),
+        (include_bytes!("../../format-spec/vectors/codecs.orth"), 17),
+        (include_bytes!("../../format-spec/vectors/shards.orth"), 5),
+        (
+            include_bytes!("../../format-spec/vectors/attributes.orth"),
+            2,
+        ),
+        (include_bytes!("../../format-spec/vectors/ranks.orth"), 8),
+    ];
+    for (file, documents) in files {
+        let (_, slot, _) = newest(file, 1);
+        let mut seen = 0;
+        walk(file, slot.root, &mut |key, value, at| match key[0] {
+            tag::DOCUMENT => {
+                let Blob::Inline(Content::Json, text) = Blob::decode(value).unwrap() else {
+                    panic!("no inline JSON at {at}");
+                };
+                let document = Document::parse(text, &Limits::default()).unwrap();
+                assert_eq!(document.to_text().as_bytes(), text);
+                seen += 1;
+            }
+            tag::ATTRIBUTE => {
+                let blob = Blob::decode(value).unwrap();
+                assert_eq!(blob.encode().unwrap().as_slice(), value);
+            }
+            tag::CHUNK => {
+                let record = ChunkRecord::decode(value, at, slot.committed_end).unwrap();
+                assert_eq!(record.encode().as_slice(), value);
+            }
+            tag::SNAPSHOT => {
+                let record = SnapshotRecord::decode(value, at).unwrap();
+                assert_eq!((record.label.as_str(), record.referenced), ("before", true));
+                assert_eq!(record.encode(), value);
+            }
+            _ => {}
+        });
+        assert_eq!(seen, documents);
+    }
 }
