@@ -29,7 +29,7 @@ pub enum ErrorKind {
     InvalidArgument,
     /// A coordinate or region lies outside the array's domain.
     OutOfDomain,
-    /// The element type or rank asked for is not the stored one.
+    /// The element type, the rank or the kind of object asked for is not the stored one.
     TypeMismatch,
     /// A limit of [`crate::Limits`] or of the format would be passed.
     LimitExceeded,

@@ -25,6 +25,7 @@ pub use array::{
     Array, ArraySpec, Block, ChunkState, DynArray, DynArraySpec, Element, Elements, IntoDomain,
     ReadPath, Receipt, ShrinkReceipt, StoredChunk, WriteReceipt,
 };
+pub use catalog::{AttributeEntries, Attributes, ObjectKind};
 pub use codec::Codec;
 pub use error::{Detail as ErrorDetail, Error, ErrorKind, Result};
 pub use format::document::CodecSpec;

@@ -692,9 +692,7 @@ impl DynArray {
 
     /// The entry of a changed document, its rules checked first.
     fn document_value(&self, document: &ArrayDocument) -> Result<Value> {
-        let limits = self.inner.view.limits();
-        document.validate(limits)?;
-        catalog::document_value(self.inner.view.writer()?, &document.to_text(), limits)
+        catalog::document_value(&self.inner.view, document)
     }
 
     /// Runs `attempt` on the array as it is now, again while another thread changes the array's document under it.
@@ -759,7 +757,7 @@ impl Compiled {
                 .expected("a document for each entry")
                 .found("none")
         })?;
-        let document = catalog::array_document(view, &entry)?;
+        let document = catalog::array_document_in(view, &entry)?;
         Ok(Self {
             key,
             entry,

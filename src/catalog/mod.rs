@@ -1,18 +1,26 @@
 //! The hierarchy: paths, ids, documents, attributes, blobs.
 //!
-//! Must not touch payloads.
-// TEMPORARY until the catalog room lands.
-use crate::error::Result;
-use crate::format::document::ArrayDocument;
-use crate::limits::Limits;
-use crate::txn::{Value, View, WriterState};
-use std::sync::Arc;
+//! Reads go through a [`View`](crate::txn::View), changes through its writer. An operation that changes several keys
+//! stages them at once, after everything that can fail: a failed call changes nothing. Must not touch payloads.
 
-pub(crate) fn array_document(view: &View, entry: &Value) -> Result<ArrayDocument> {
-    ArrayDocument::parse(entry.get(2..).unwrap_or_default(), view.limits())
-}
-pub(crate) fn document_value(_w: &Arc<WriterState>, text: &str, _l: &Limits) -> Result<Value> {
-    let mut v = Value::from_slice(&[0, 0]);
-    v.extend_from_slice(text.as_bytes());
-    Ok(v)
-}
+mod attributes;
+mod blobs;
+mod edit;
+mod entry;
+mod lookup;
+
+pub use attributes::{AttributeEntries, Attributes};
+pub use entry::ObjectKind;
+
+pub(crate) use attributes::{get_attribute, set_attributes};
+pub(crate) use edit::{
+    create_array, create_group, document_value, ensure_group, remove, rename, replace_document,
+};
+pub(crate) use entry::Entry;
+pub(crate) use lookup::{
+    Children, Object, Walk, array_document, array_document_in, children, document, document_text,
+    is_alive, require_array, require_group, resolve, walk,
+};
+
+#[cfg(test)]
+mod tests;

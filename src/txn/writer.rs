@@ -6,6 +6,7 @@
 //! Invariants: no byte that a committed generation reaches is ever written; the slot is written after sync 1 has
 //! returned; nothing is retried after a failed sync.
 
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
@@ -72,6 +73,8 @@ pub(crate) struct WriterState {
     tail: Mutex<Tail>,
     next_object_id: AtomicU64,
     message: Mutex<String>,
+    /// How many attributes an object has, as far as the catalog has counted.
+    attribute_counts: Mutex<HashMap<ObjectId, u64>>,
     key_locks: Vec<Mutex<()>>,
 }
 
@@ -101,6 +104,7 @@ impl WriterState {
             gate: RwLock::new(()),
             overlay: Overlay::default(),
             message: Mutex::default(),
+            attribute_counts: Mutex::default(),
             key_locks: (0..KEY_LOCKS).map(|_| Mutex::new(())).collect(),
         };
         if pair.other.is_none() {
@@ -231,6 +235,12 @@ impl WriterState {
         self.key_locks[slot].lock()
     }
 
+    /// Counts that the catalog keeps, so that setting many attributes does not count them each time. Valid for what is
+    /// staged: an abort clears them.
+    pub(crate) fn attribute_counts(&self) -> &Mutex<HashMap<ObjectId, u64>> {
+        &self.attribute_counts
+    }
+
     /// Sets the message of the next commit.
     ///
     /// # Errors
@@ -314,6 +324,7 @@ impl WriterState {
         self.tail.lock().rewind();
         let next = self.base.read().slot().next_object_id;
         self.next_object_id.store(next, Ordering::Release);
+        self.attribute_counts.lock().clear();
         self.message.lock().clear();
     }
 
