@@ -115,7 +115,7 @@ fn the_container_of_one_commit_is_encoded_to_the_bytes_of_the_spec() {
 }
 
 /// Calls `visit` with key, value and position of every entry below a node.
-fn walk(file: &[u8], root: Root, visit: &mut dyn FnMut(&[u8], &[u8], u64)) {
+fn walk(file: &[u8], root: Root, visit: &mut impl FnMut(&[u8], &[u8], u64)) {
     let bytes = slice(file, root.node.offset, root.node.len as usize);
     let node = Node::parse(bytes.into(), root.node.offset).unwrap();
     node.check_use(&root.node, root.level, 3, file.len() as u64)
