@@ -19,6 +19,8 @@ mod grid;
 mod index;
 mod limits;
 mod store;
+#[doc(hidden)]
+pub mod testing;
 mod txn;
 
 pub use array::{

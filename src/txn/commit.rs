@@ -198,7 +198,7 @@ pub(super) fn count_history(base: &SnapshotState) -> Result<u64> {
 }
 
 /// What the history says, newest last.
-pub(crate) fn history(base: &SnapshotState) -> Result<Vec<(Generation, HistoryRecord)>> {
+pub(super) fn history(base: &SnapshotState) -> Result<Vec<(Generation, HistoryRecord)>> {
     let mut cursor = base.index_cursor(&HISTORY, &AFTER_HISTORY)?;
     let mut all = Vec::new();
     while let Some(entry) = cursor.peek() {

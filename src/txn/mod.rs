@@ -25,7 +25,7 @@ pub(crate) use crate::format::key::{Key, Value};
 pub(crate) use crate::index::Change;
 pub(crate) use cursor::Cursor;
 pub(crate) use engine::Engine;
-pub(crate) use open::{OpenReport, OtherSlot};
+pub use open::{OpenReport, OtherSlot};
 pub(crate) use options::{EngineOptions, NewContainer};
 pub(crate) use payload::Payload;
 pub(crate) use snapshot::SnapshotState;

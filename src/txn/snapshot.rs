@@ -8,11 +8,12 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::format::Generation;
 use crate::format::extent::Extent;
+use crate::format::history::HistoryRecord;
 use crate::format::slot::Slot;
 use crate::index::{Cursor, Tree};
 
 use super::payload::{self, Payload};
-use super::{Engine, Key, Value};
+use super::{Engine, Key, Value, commit};
 
 /// What one slot says, and the tree it names.
 #[derive(Debug)]
@@ -83,6 +84,11 @@ impl SnapshotState {
             .and_then(|()| payload::locate(extent, &range))
             .and_then(|(offset, len)| payload::read(self.engine.storage(), offset, len))
             .map_err(|e| self.place(e))
+    }
+
+    /// The history of commits, oldest first.
+    pub(crate) fn history(&self) -> Result<Vec<(Generation, HistoryRecord)>> {
+        commit::history(self).map_err(|e| self.place(e))
     }
 
     /// Adds the container's path to an error.

@@ -1,0 +1,273 @@
+//! A way to the engine for this project's own tests and fuzz targets. No part of the public surface: anything here may
+//! change with any release.
+//!
+//! Holds the two traits of the medium and thin handles on keys and payloads below groups and arrays. Must not hold
+//! switches that make a container less safe: those live in the tests' own media.
+
+use std::ffi::OsStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::format::ObjectId;
+use crate::format::key::{self, Key, Value};
+use crate::format::record::{ChunkRecord, Owner, extent_of};
+use crate::index::{Visit, Visited, walk};
+use crate::limits::Limits;
+use crate::txn::{Engine, EngineOptions, NewContainer, SnapshotState, View, WriterState};
+
+pub use crate::store::{FileId, Folder, Lend, LockMode, Memory, Span, Storage, Unfinished};
+pub use crate::txn::{OpenReport, OtherSlot};
+
+/// An error of the system about `what`, for media in tests.
+pub fn io_error(what: &'static str, source: std::io::Error) -> Error {
+    Error::io(what, source)
+}
+
+/// One open container, seen as keys and payloads.
+#[derive(Debug, Clone)]
+pub struct Raw(Arc<Engine>);
+
+/// The writer of a [`Raw`].
+#[derive(Debug)]
+pub struct RawWriter(Arc<WriterState>);
+
+/// One entry of the index.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RawEntry {
+    /// The key, tag byte first.
+    pub key: Vec<u8>,
+    /// What it stands for: the stored bytes it names, or its value where it names none.
+    pub content: Vec<u8>,
+}
+
+/// Same bytes for same operations: fixed identities, and a clock that stands still.
+fn fixed() -> EngineOptions {
+    EngineOptions {
+        clock: Arc::new(|| Some(1_700_000_000_000_000_000)),
+        writer_id: Some([7; 16]),
+        ..EngineOptions::default()
+    }
+}
+
+fn new_container() -> NewContainer {
+    NewContainer {
+        uuid: Some(*b"orthant's tests!"),
+        ..NewContainer::default()
+    }
+}
+
+impl Raw {
+    /// Makes a container in a folder.
+    pub fn create(folder: Arc<dyn Folder>, name: &OsStr) -> Result<Self> {
+        Engine::create(folder, name, &new_container(), fixed(), None).map(Self)
+    }
+
+    /// Opens a container in a folder.
+    pub fn open(folder: Arc<dyn Folder>, name: &OsStr) -> Result<Self> {
+        Engine::open(folder, name, fixed(), None).map(Self)
+    }
+
+    /// Makes a container at a path.
+    #[cfg(any(unix, windows))]
+    pub fn create_at(path: &std::path::Path) -> Result<Self> {
+        Engine::create_at(path, &NewContainer::default(), EngineOptions::default()).map(Self)
+    }
+
+    /// Opens a container at a path.
+    #[cfg(any(unix, windows))]
+    pub fn open_at(path: &std::path::Path) -> Result<Self> {
+        Engine::open_at(path, EngineOptions::default()).map(Self)
+    }
+
+    /// Makes a container in memory.
+    pub fn in_memory() -> Result<Self> {
+        Engine::create_in_memory(&new_container(), fixed()).map(Self)
+    }
+
+    /// Opens the bytes of a container.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
+        Engine::from_bytes(bytes, fixed()).map(Self)
+    }
+
+    /// Opens the bytes of a container from a stranger.
+    pub fn from_untrusted(bytes: Vec<u8>) -> Result<Self> {
+        let options = EngineOptions {
+            limits: Limits::untrusted(),
+            ..fixed()
+        };
+        Engine::from_bytes(bytes, options).map(Self)
+    }
+
+    /// Opens a container on a medium without a name.
+    pub fn from_storage(storage: Arc<dyn Storage>) -> Result<Self> {
+        Engine::from_storage(storage, fixed()).map(Self)
+    }
+
+    /// What opening found.
+    pub fn report(&self) -> OpenReport {
+        self.0.report().clone()
+    }
+
+    /// The newest generation this handle knows.
+    pub fn generation(&self) -> Result<u64> {
+        Ok(self.0.snapshot()?.generation())
+    }
+
+    /// Looks for newer commits, and gives the newest generation.
+    pub fn refresh(&self) -> Result<u64> {
+        Ok(self.0.refresh()?.generation())
+    }
+
+    /// All bytes of the newest committed state.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        self.0.to_bytes()
+    }
+
+    /// Every entry of the newest generation, every payload and blob verified.
+    pub fn entries(&self) -> Result<Vec<RawEntry>> {
+        entries(&View::Snapshot(self.0.snapshot()?))
+    }
+
+    /// Live payload and index bytes as the slot states them.
+    pub fn live(&self) -> Result<(u64, u64)> {
+        let snapshot = self.0.snapshot()?;
+        Ok((snapshot.slot().live_payload, snapshot.slot().live_index))
+    }
+
+    /// Live payload and index bytes, counted anew.
+    pub fn live_counted(&self) -> Result<(u64, u64)> {
+        let snapshot = self.0.snapshot()?;
+        let mut live = Live::default();
+        walk(self.0.as_ref(), snapshot.tree(), &mut live)?;
+        Ok((live.payload, live.index))
+    }
+
+    /// Generations and messages in the history, oldest first.
+    pub fn history(&self) -> Result<Vec<(u64, String)>> {
+        let all = self.0.snapshot()?.history()?;
+        Ok(all.into_iter().map(|(g, h)| (g, h.message)).collect())
+    }
+
+    /// A reader's hold on the newest generation.
+    pub fn snapshot(&self) -> Result<RawSnapshot> {
+        self.0.snapshot().map(RawSnapshot)
+    }
+
+    /// The one writer.
+    pub fn writer(&self) -> Result<RawWriter> {
+        self.0.writer().map(RawWriter)
+    }
+
+    /// The one writer, after waiting up to `wait` for another to go.
+    pub fn writer_within(&self, wait: Duration) -> Result<RawWriter> {
+        self.0.writer_within(wait).map(RawWriter)
+    }
+}
+
+/// One generation of a [`Raw`].
+#[derive(Debug, Clone)]
+pub struct RawSnapshot(Arc<SnapshotState>);
+
+impl RawSnapshot {
+    /// Every entry, every payload and blob verified.
+    pub fn entries(&self) -> Result<Vec<RawEntry>> {
+        entries(&View::Snapshot(Arc::clone(&self.0)))
+    }
+}
+
+impl RawWriter {
+    /// Stages a chunk of the array `id`.
+    pub fn put_chunk(&self, id: u64, coords: &[i64], payload: &[u8]) -> Result<()> {
+        let _hold = self.0.hold();
+        let extent = self.0.append(payload, 8)?;
+        let record = ChunkRecord::Stored { extent, mask: 0 };
+        self.0.put(chunk_key(id, coords), record.encode());
+        Ok(())
+    }
+
+    /// Stages the deletion of a chunk.
+    pub fn delete_chunk(&self, id: u64, coords: &[i64]) {
+        self.0.delete(&chunk_key(id, coords));
+    }
+
+    /// Stages any entry.
+    pub fn put(&self, key: &[u8], value: &[u8]) {
+        self.0.put(Key::from_slice(key), Value::from_slice(value));
+    }
+
+    /// Stages the deletion of any entry.
+    pub fn delete(&self, key: &[u8]) {
+        self.0.delete(key);
+    }
+
+    /// Every entry as this writer would commit it.
+    pub fn entries(&self) -> Result<Vec<RawEntry>> {
+        entries(&View::Writer(Arc::clone(&self.0)))
+    }
+
+    /// The message of the next commit.
+    pub fn message(&self, message: &str) -> Result<()> {
+        self.0.set_message(message)
+    }
+
+    /// Commits.
+    pub fn commit(&self) -> Result<u64> {
+        self.0.commit()
+    }
+
+    /// Aborts.
+    pub fn abort(&self) {
+        self.0.abort();
+    }
+}
+
+/// Stored lengths, as a slot counts them.
+#[derive(Default)]
+struct Live {
+    payload: u64,
+    index: u64,
+}
+
+impl Visit for Live {
+    fn node(&mut self, visited: Visited<'_>) -> Result<()> {
+        self.index = self.index.saturating_add(u64::from(visited.reference.len));
+        if visited.node.is_leaf() {
+            for i in 0..visited.node.count() {
+                let found = extent_of(&visited.node.key(i), visited.node.value(i), 0, u64::MAX)?;
+                match found {
+                    Some((extent, Owner::Payload)) => {
+                        self.payload = self.payload.saturating_add(extent.len);
+                    }
+                    Some((extent, Owner::Blob)) => {
+                        self.index = self.index.saturating_add(extent.len);
+                    }
+                    None => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The key of a chunk.
+fn chunk_key(id: u64, coords: &[i64]) -> Key {
+    let order: Vec<u8> = (0..=u8::MAX).take(coords.len()).collect();
+    key::chunk(ObjectId(id), coords, &order)
+}
+
+fn entries(view: &View) -> Result<Vec<RawEntry>> {
+    let mut cursor = view.cursor(&[], &[0xFF; 16])?;
+    let mut all = Vec::new();
+    while let Some((key, value)) = cursor.next()? {
+        let content = match extent_of(&key, &value, 0, u64::MAX)? {
+            Some((extent, _)) => view.payload(extent)?.into_vec(),
+            None => value.to_vec(),
+        };
+        all.push(RawEntry {
+            key: key.to_vec(),
+            content,
+        });
+    }
+    Ok(all)
+}
