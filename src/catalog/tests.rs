@@ -7,6 +7,7 @@ use crate::format::ObjectId;
 use crate::format::document::{ArrayDocument, Document};
 use crate::format::key::{self, Key, Value};
 use crate::format::name::ObjectPath;
+use crate::format::record::ChunkRecord;
 use crate::format::value::AttributeValue;
 use crate::limits::Limits;
 use crate::txn::{Engine, View, WriterState};
@@ -72,9 +73,9 @@ fn paths(view: &View) -> Vec<String> {
         .collect()
 }
 
-/// Every key of the container.
+/// Every key of objects.
 fn keys(view: &View) -> Vec<Key> {
-    let mut cursor = view.cursor(&[0], &[0xff]).unwrap();
+    let mut cursor = view.cursor(&[0], &[0x10]).unwrap();
     std::iter::from_fn(|| cursor.next().unwrap().map(|(key, _)| key)).collect()
 }
 
@@ -216,7 +217,7 @@ fn c79_an_object_made_again_has_nothing_of_the_one_before() {
     let old = b.array("a").unwrap();
     b.attributes(old).set("units", "K").unwrap();
     b.writer
-        .put(key::chunk(old, &[0], &[0]), Value::from_slice(&[0; 20]));
+        .put(key::chunk(old, &[0], &[0]), ChunkRecord::Fill.encode());
     let before = b.committed();
     for _ in 0..2 {
         remove(&b.view, &path("a"), false).unwrap();
@@ -271,7 +272,7 @@ fn removing_takes_the_whole_subtree_and_asks_before_it_takes_members() {
             .unwrap();
         for c in [-1, 0, 200] {
             b.writer
-                .put(key::chunk(id, &[c], &[0]), Value::from_slice(&[0; 20]));
+                .put(key::chunk(id, &[c], &[0]), ChunkRecord::Fill.encode());
         }
     }
     b.committed();
