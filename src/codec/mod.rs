@@ -5,6 +5,7 @@
 //!
 //! Promise: a payload is exactly what a Zarr v3 pipeline of the same names produces, and the decoder of a payload gets
 //! the length it must produce from the array's document, never from the payload.
+#![warn(clippy::arithmetic_side_effects)]
 
 #[cfg(feature = "deflate")]
 mod deflate;

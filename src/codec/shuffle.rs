@@ -39,10 +39,6 @@ impl Shuffle {
         unshuffle(src, self.element_len, output.exactly(NAME, src.len())?);
         Ok(())
     }
-
-    pub(crate) fn element_len(&self) -> usize {
-        self.element_len
-    }
 }
 
 /// Elements that the general path takes at a time, so that what it reads again is still in the first cache.
@@ -186,12 +182,12 @@ fn shuffle_words<const W: usize>(whole: &[u8], count: usize, planes: &mut [u8]) 
     let mut words: [[&mut [[u8; 64]]; 8]; W] = std::array::from_fn(|_| {
         std::array::from_fn(|_| planes.next().unwrap_or_default().as_chunks_mut().0)
     });
-    let blocks = whole.chunks_exact(512 * W);
+    let blocks = whole.chunks_exact(W.saturating_mul(512));
     let done = blocks.len().saturating_mul(64);
     for (index, block) in blocks.enumerate() {
         for (word, columns) in words.iter_mut().enumerate() {
             let mut lines = [[0u8; 64]; 8];
-            for (at, items) in block.chunks_exact(64 * W).enumerate() {
+            for (at, items) in block.chunks_exact(W.saturating_mul(64)).enumerate() {
                 let items = items.as_chunks::<8>().0.iter().skip(word).step_by(W);
                 let mut rows = [0u64; 8];
                 for (row, item) in rows.iter_mut().zip(items) {
@@ -218,7 +214,7 @@ fn unshuffle_words<const W: usize>(planes: &[u8], count: usize, whole: &mut [u8]
     let words: [[&[[u8; 8]]; 8]; W] = std::array::from_fn(|_| {
         std::array::from_fn(|_| planes.next().unwrap_or_default().as_chunks().0)
     });
-    let blocks = whole.chunks_exact_mut(64 * W);
+    let blocks = whole.chunks_exact_mut(W.saturating_mul(64));
     let done = blocks.len().saturating_mul(8);
     for (index, block) in blocks.enumerate() {
         let items = block.as_chunks_mut::<8>().0;
@@ -260,23 +256,30 @@ fn transpose_8x8(rows: [u64; 8]) -> [u64; 8] {
         let swapped = ((a >> shift) ^ b) & mask;
         (a ^ (swapped << shift), b ^ swapped)
     };
-    let [a, b, c, d, e, f, g, h] = rows;
-    let (a, b) = exchange(a, b, 8, BYTES);
-    let (c, d) = exchange(c, d, 8, BYTES);
-    let (e, f) = exchange(e, f, 8, BYTES);
-    let (g, h) = exchange(g, h, 8, BYTES);
-    let (a, c) = exchange(a, c, 16, PAIRS);
-    let (b, d) = exchange(b, d, 16, PAIRS);
-    let (e, g) = exchange(e, g, 16, PAIRS);
-    let (f, h) = exchange(f, h, 16, PAIRS);
-    let (a, e) = exchange(a, e, 32, QUADS);
-    let (b, f) = exchange(b, f, 32, QUADS);
-    let (c, g) = exchange(c, g, 32, QUADS);
-    let (d, h) = exchange(d, h, 32, QUADS);
-    [a, b, c, d, e, f, g, h]
+    let [r0, r1, r2, r3, r4, r5, r6, r7] = rows;
+    let (r0, r1) = exchange(r0, r1, 8, BYTES);
+    let (r2, r3) = exchange(r2, r3, 8, BYTES);
+    let (r4, r5) = exchange(r4, r5, 8, BYTES);
+    let (r6, r7) = exchange(r6, r7, 8, BYTES);
+    let (r0, r2) = exchange(r0, r2, 16, PAIRS);
+    let (r1, r3) = exchange(r1, r3, 16, PAIRS);
+    let (r4, r6) = exchange(r4, r6, 16, PAIRS);
+    let (r5, r7) = exchange(r5, r7, 16, PAIRS);
+    let (r0, r4) = exchange(r0, r4, 32, QUADS);
+    let (r1, r5) = exchange(r1, r5, 32, QUADS);
+    let (r2, r6) = exchange(r2, r6, 32, QUADS);
+    let (r3, r7) = exchange(r3, r7, 32, QUADS);
+    [r0, r1, r2, r3, r4, r5, r6, r7]
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::arithmetic_side_effects,
+    clippy::integer_division,
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "whole elements, low bytes, and a rate"
+)]
 mod tests {
     use super::*;
 
@@ -294,7 +297,7 @@ mod tests {
 
     #[test]
     fn every_path_does_what_the_definition_says_at_every_length() {
-        let bytes: Vec<u8> = (0..40_000u32).map(|n| (n * 40_503 >> 7) as u8).collect();
+        let bytes: Vec<u8> = (0..40_000u32).map(|n| ((n * 40_503) >> 7) as u8).collect();
         let lens = (0..300).chain([1023, 1024, 1025, 8191, 8192, 16_384 + 17, 39_999]);
         for len in lens {
             let src = &bytes[..len];
@@ -321,7 +324,7 @@ mod tests {
     #[test]
     #[ignore = "a measurement"]
     fn shuffle_speed() {
-        let src: Vec<u8> = (0..1u32 << 17).map(|n| (n * 40_503 >> 7) as u8).collect();
+        let src: Vec<u8> = (0..1u32 << 17).map(|n| ((n * 40_503) >> 7) as u8).collect();
         let mut dst = vec![0; src.len()];
         let mut rate = |f: &dyn Fn(&[u8], &mut [u8])| {
             let best = (0..200)

@@ -33,10 +33,6 @@ impl VariableItems {
         self.ends.len()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
     pub(crate) fn get(&self, index: usize) -> Option<&[u8]> {
         let end = *self.ends.get(index)?;
         let start = match index.checked_sub(1) {

@@ -1,4 +1,10 @@
 //! Tests of the room as a whole: whole pipelines, foreign payloads, hostile payloads.
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::integer_division,
+    clippy::cast_possible_truncation,
+    reason = "small numbers, counts of whole elements, and low bytes of made-up values"
+)]
 
 mod fixtures;
 mod hostile;

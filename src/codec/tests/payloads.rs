@@ -87,13 +87,15 @@ fn chunk(data_type: &DataType, len: usize) -> Vec<u8> {
         *byte = (at >> 4) as u8;
     }
     if *data_type == DataType::Bool {
-        bytes.iter_mut().for_each(|byte| *byte &= 1);
+        for byte in &mut bytes {
+            *byte &= 1;
+        }
     }
     bytes
 }
 
 /// Writes one case: the document's members that a reader needs, the payload, and what it stands for.
-fn write(folder: &Path, cases: &mut Vec<Json>, case: Case<'_>) {
+fn write(folder: &Path, cases: &mut Vec<Json>, case: &Case<'_>) {
     let index = cases.len();
     fs::write(folder.join(format!("{index}.payload")), case.payload).unwrap();
     fs::write(folder.join(format!("{index}.decoded")), case.decoded).unwrap();
@@ -154,7 +156,7 @@ fn write_payloads() {
                 write(
                     folder,
                     &mut cases,
-                    Case {
+                    &Case {
                         list,
                         data_type,
                         shape,
@@ -187,7 +189,7 @@ fn write_payloads() {
                 payload: &payload,
                 decoded: &flat,
             };
-            write(folder, &mut cases, case);
+            write(folder, &mut cases, &case);
         }
     }
     let manifest = Json::Array(cases).to_string();

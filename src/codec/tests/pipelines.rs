@@ -257,6 +257,16 @@ fn a_codec_that_was_left_out_of_the_build_is_named_with_its_feature() {
 }
 
 #[test]
+fn a_pipeline_tells_what_it_is_made_of_and_for() {
+    let p = pipeline("transpose:1/0,shuffle,crc32c", &DataType::Int16, &[3, 4]).unwrap();
+    assert_eq!(
+        p.describe(),
+        ["transpose", "bytes", "numcodecs.shuffle", "crc32c"]
+    );
+    assert_eq!((p.item_count(), p.decoded_len()), (12, 24));
+}
+
+#[test]
 fn a_record_stays_little_endian_whatever_the_caller_asks_for() {
     let record = DataType::Structured(vec![Field {
         name: "a".to_owned(),
