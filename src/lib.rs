@@ -9,13 +9,14 @@
 )]
 
 mod array;
-mod attributes;
 mod bytes;
 mod catalog;
 mod codec;
+mod container;
 mod error;
 mod format;
 mod grid;
+mod group;
 mod index;
 mod limits;
 mod store;
@@ -24,11 +25,12 @@ pub mod testing;
 mod txn;
 
 pub use array::{
-    Array, ArraySpec, Block, ChunkState, DynArray, DynArraySpec, Element, Elements, IntoDomain,
-    ReadPath, Receipt, ShrinkReceipt, StoredChunk, WriteReceipt,
+    Appender, Array, ArraySpec, Block, ChunkState, DynArray, DynArraySpec, Element, Elements,
+    IntoDomain, ReadPath, Receipt, ShrinkReceipt, StoredChunk, WriteReceipt, ZeroBased,
 };
 pub use catalog::{AttributeEntries, Attributes, ObjectKind};
 pub use codec::Codec;
+pub use container::{Container, Locking, OpenOptions, ReadVia, Snapshot, Writer};
 pub use error::{Detail as ErrorDetail, Error, ErrorKind, Result};
 pub use format::document::CodecSpec;
 pub use format::dtype::{DataType, Field, TimeUnit};
@@ -36,5 +38,7 @@ pub use format::json::Json;
 pub use format::tree::Tree;
 pub use format::typed::TypedArray;
 pub use format::value::AttributeValue;
-pub use grid::{Bound, Domain, Region, RegionItem, Stepped};
+pub use grid::{Bound, Domain, Region, RegionItem, Selection, Stepped};
+pub use group::{Group, Member};
 pub use limits::Limits;
+pub use txn::{OpenReport, OtherSlot};

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use smallvec::SmallVec;
 
-use crate::attributes::Attributes;
-use crate::catalog;
+use crate::catalog::{self, Attributes};
 use crate::codec;
 use crate::error::{Error, Result};
 use crate::format::ObjectId;
@@ -17,7 +16,7 @@ use crate::format::document::{ArrayDocument, CodecSpec};
 use crate::format::dtype::DataType;
 use crate::format::key;
 use crate::format::record::ChunkRecord;
-use crate::grid::{AxisSet, ChunkGrid, Domain, Picked, Region};
+use crate::grid::{AxisSet, ChunkGrid, Domain, Picked, Region, Selection};
 use crate::txn::{Key, Value, View};
 
 use super::chunk::reserve;
@@ -211,19 +210,19 @@ impl DynArray {
     /// # Errors
     /// `InvalidArgument` or `OutOfDomain` for the region; `LimitExceeded` (`too_large`) above the limit of one read;
     /// `Corrupt` or `Unsupported` naming the chunk; `Io`.
-    pub fn read(&self, region: impl Into<Region>) -> Result<Block> {
-        self.read_with_receipt(region).map(|(block, _)| block)
+    pub fn read(&self, selection: impl Into<Selection>) -> Result<Block> {
+        self.read_with_receipt(selection).map(|(block, _)| block)
     }
 
     /// Reads a region and tells what that cost.
     ///
     /// # Errors
     /// As [`DynArray::read`].
-    pub fn read_with_receipt(&self, region: impl Into<Region>) -> Result<(Block, Receipt)> {
-        let region = region.into();
+    pub fn read_with_receipt(&self, selection: impl Into<Selection>) -> Result<(Block, Receipt)> {
+        let selection = selection.into();
         self.placed(|| {
             let compiled = self.compiled()?;
-            let picked = region.resolve(&compiled.layout.domain, false)?;
+            let picked = selection.resolve(&compiled.layout.domain, false)?;
             self.read_picked(&compiled.layout, &picked)
         })
     }
@@ -232,11 +231,11 @@ impl DynArray {
     ///
     /// # Errors
     /// As [`DynArray::read`]; a single index outside the domain stays an error.
-    pub fn read_clipped(&self, region: impl Into<Region>) -> Result<(Block, Receipt)> {
-        let region = region.into();
+    pub fn read_clipped(&self, selection: impl Into<Selection>) -> Result<(Block, Receipt)> {
+        let selection = selection.into();
         self.placed(|| {
             let compiled = self.compiled()?;
-            let picked = region.resolve(&compiled.layout.domain, true)?;
+            let picked = selection.resolve(&compiled.layout.domain, true)?;
             self.read_picked(&compiled.layout, &picked)
         })
     }
@@ -289,12 +288,16 @@ impl DynArray {
     ///
     /// # Errors
     /// As [`DynArray::read`]; `InvalidArgument` for a buffer of another length; `TypeMismatch` for a type of variable length.
-    pub fn read_bytes_into(&self, region: impl Into<Region>, out: &mut [u8]) -> Result<Receipt> {
-        let region = region.into();
+    pub fn read_bytes_into(
+        &self,
+        selection: impl Into<Selection>,
+        out: &mut [u8],
+    ) -> Result<Receipt> {
+        let selection = selection.into();
         self.placed(|| {
             let compiled = self.compiled()?;
             let layout = &compiled.layout;
-            let picked = region.resolve(&layout.domain, false)?;
+            let picked = selection.resolve(&layout.domain, false)?;
             let Some(item) = layout.item else {
                 return Err(Error::type_mismatch("read into bytes")
                     .expected("elements of one size")
@@ -306,7 +309,7 @@ impl DynArray {
             if want != Some(out.len() as u128) {
                 return Err(Error::invalid("buffer")
                     .expected(format_args!(
-                        "{} bytes for {region}",
+                        "{} bytes for {selection}",
                         want.unwrap_or(u128::MAX)
                     ))
                     .found(out.len())
@@ -320,11 +323,11 @@ impl DynArray {
     ///
     /// # Errors
     /// As [`DynArray::read`].
-    pub fn explain(&self, region: impl Into<Region>) -> Result<Receipt> {
-        let region = region.into();
+    pub fn explain(&self, selection: impl Into<Selection>) -> Result<Receipt> {
+        let selection = selection.into();
         self.placed(|| {
             let compiled = self.compiled()?;
-            let picked = region.resolve(&compiled.layout.domain, false)?;
+            let picked = selection.resolve(&compiled.layout.domain, false)?;
             read::explain(&self.inner.view, self.inner.id, &compiled.layout, &picked)
         })
     }
@@ -334,9 +337,9 @@ impl DynArray {
     ///
     /// # Errors
     /// As [`DynArray::read`], as far as the index is concerned.
-    pub fn chunks_in(&self, region: impl Into<Region>) -> Result<Vec<StoredChunk>> {
+    pub fn chunks_in(&self, selection: impl Into<Selection>) -> Result<Vec<StoredChunk>> {
         let mut found = Vec::new();
-        self.for_each_chunk(region, |chunk| {
+        self.for_each_chunk(selection, |chunk| {
             found.push(chunk);
             Ok(())
         })?;
@@ -357,14 +360,14 @@ impl DynArray {
     /// As [`DynArray::chunks_in`], and whatever `f` answers.
     pub fn for_each_chunk(
         &self,
-        region: impl Into<Region>,
+        selection: impl Into<Selection>,
         mut f: impl FnMut(StoredChunk) -> Result<()>,
     ) -> Result<()> {
-        let region = region.into();
+        let selection = selection.into();
         self.placed(|| {
             let compiled = self.compiled()?;
             let layout = &compiled.layout;
-            let picked = region.resolve(&layout.domain, false)?;
+            let picked = selection.resolve(&layout.domain, false)?;
             if picked.is_empty() {
                 return Ok(());
             }
@@ -408,7 +411,7 @@ impl DynArray {
     /// # Errors
     /// `ReadOnly` on a snapshot's handle; `InvalidArgument` or `OutOfDomain` for the region; `TypeMismatch`; `Corrupt` when
     /// a partly covered chunk is damaged. A call that fails changes nothing.
-    pub fn write(&self, region: impl Into<Region>, block: &Block) -> Result<WriteReceipt> {
+    pub fn write(&self, selection: impl Into<Selection>, block: &Block) -> Result<WriteReceipt> {
         let data_type = self.data_type();
         if block.data_type != data_type {
             return Err(place(
@@ -425,18 +428,18 @@ impl DynArray {
                 Source::Variable(items.iter().map(AsRef::as_ref).collect())
             }
         };
-        self.write_source(&region.into(), Some(&block.shape), source)
+        self.write_source(&selection.into(), Some(&block.shape), source)
     }
 
     /// Writes `source` into a region; `shape` is the block's where the caller has one, else only the count is checked.
     pub(crate) fn write_source(
         &self,
-        region: &Region,
+        selection: &Selection,
         shape: Option<&[u64]>,
         source: Source<'_>,
     ) -> Result<WriteReceipt> {
         let content = Content::Block(source);
-        self.write_content(region, &content, |layout, picked| {
+        self.write_content(selection, &content, |layout, picked| {
             check_block(layout, picked, shape, &content)
         })
     }
@@ -447,12 +450,12 @@ impl DynArray {
     /// As [`DynArray::write`].
     pub fn write_scalar_bytes(
         &self,
-        region: impl Into<Region>,
+        selection: impl Into<Selection>,
         element: &[u8],
     ) -> Result<WriteReceipt> {
-        let region = region.into();
+        let selection = selection.into();
         self.write_content(
-            &region,
+            &selection,
             &Content::Scalar(element),
             |layout, _| match layout.item {
                 Some(n) if n != element.len() => Err(Error::type_mismatch("element")
@@ -467,18 +470,18 @@ impl DynArray {
     ///
     /// # Errors
     /// As [`DynArray::write`].
-    pub fn write_fill(&self, region: impl Into<Region>) -> Result<WriteReceipt> {
-        self.write_content(&region.into(), &Content::DeclaredFill, |_, _| Ok(()))
+    pub fn write_fill(&self, selection: impl Into<Selection>) -> Result<WriteReceipt> {
+        self.write_content(&selection.into(), &Content::DeclaredFill, |_, _| Ok(()))
     }
 
     /// Resets a region to fill and forgets that it was written. Costs what is stored there, whatever the region's size.
     ///
     /// # Errors
     /// As [`DynArray::write`].
-    pub fn erase(&self, region: impl Into<Region>) -> Result<WriteReceipt> {
-        let region = region.into();
+    pub fn erase(&self, selection: impl Into<Selection>) -> Result<WriteReceipt> {
+        let selection = selection.into();
         self.retried(|compiled| {
-            let picked = region.resolve(&compiled.layout.domain, false)?;
+            let picked = selection.resolve(&compiled.layout.domain, false)?;
             write::erase(
                 &self.inner.view,
                 self.inner.id,
@@ -491,13 +494,13 @@ impl DynArray {
 
     fn write_content(
         &self,
-        region: &Region,
+        selection: &Selection,
         content: &Content<'_>,
         check: impl Fn(&Layout, &Picked) -> Result<()>,
     ) -> Result<WriteReceipt> {
         self.retried(|compiled| {
             let layout = &compiled.layout;
-            let picked = region.resolve(&layout.domain, false)?;
+            let picked = selection.resolve(&layout.domain, false)?;
             check(layout, &picked)?;
             write::write(
                 &self.inner.view,
@@ -618,7 +621,7 @@ impl DynArray {
         &self,
         axis: usize,
         end: End,
-        roll: bool,
+        roll: Roll,
         shape: &[u64],
         source: Source<'_>,
     ) -> Result<(WriteReceipt, ShrinkReceipt)> {
@@ -628,9 +631,24 @@ impl DynArray {
             let (lo, hi) = axis_range(&layout.domain, axis)?;
             check_cross_section(&layout.domain, axis, shape)?;
             let n = i128::from(shape.get(axis).copied().unwrap_or(0));
-            let grown = match end {
-                End::Low => moved(&layout.domain, axis, -n, if roll { -n } else { 0 })?,
-                End::High => moved(&layout.domain, axis, if roll { n } else { 0 }, n)?,
+            let grown = match (end, roll) {
+                (End::Low, Roll::Keep) => moved(&layout.domain, axis, -n, 0)?,
+                (End::Low, _) => moved(&layout.domain, axis, -n, -n)?,
+                (End::High, Roll::Keep) => moved(&layout.domain, axis, 0, n)?,
+                (End::High, Roll::Same) => moved(&layout.domain, axis, n, n)?,
+                (End::High, Roll::Window { width, aligned }) => {
+                    let (_, new_hi) = axis_range(&moved(&layout.domain, axis, 0, n)?, axis)?;
+                    let exact = new_hi.saturating_sub_unsigned(width).max(lo);
+                    let edge = exact
+                        .saturating_sub(layout.grid.offset_at(axis, exact))
+                        .max(lo);
+                    with_range(
+                        &layout.domain,
+                        axis,
+                        if aligned { edge } else { exact },
+                        new_hi,
+                    )?
+                }
             };
             let (new_lo, new_hi) = axis_range(&grown, axis)?;
             let added = match end {
@@ -733,6 +751,14 @@ impl DynArray {
         Arc::clone(&self.inner.compiled.read())
     }
 
+    pub(crate) fn view(&self) -> &View {
+        &self.inner.view
+    }
+
+    pub(crate) fn id(&self) -> ObjectId {
+        self.inner.id
+    }
+
     pub(crate) fn limits(&self) -> &crate::limits::Limits {
         self.inner.view.limits()
     }
@@ -740,6 +766,17 @@ impl DynArray {
     pub(crate) fn placed<R>(&self, f: impl FnOnce() -> Result<R>) -> Result<R> {
         f().map_err(|e| place(e, &self.inner.view, &self.inner.path))
     }
+}
+
+/// What happens at the other edge when an axis grows at one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Roll {
+    /// Nothing.
+    Keep,
+    /// As much is cut as is added.
+    Same,
+    /// What lies outside a window of this width is cut, down to the chunk edge outside it when aligned.
+    Window { width: u64, aligned: bool },
 }
 
 /// An edge of an axis.

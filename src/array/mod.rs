@@ -3,7 +3,9 @@
 //! `plan` lays a selection over the chunk grid, `scan` finds the stored chunks, `read` and `write` move elements, `growth`
 //! changes the domain, `handle` is what users hold. Must not know node layout or syncs.
 
+mod appender;
 mod chunk;
+mod chunks;
 mod element;
 mod growth;
 mod handle;
@@ -16,12 +18,15 @@ mod scan;
 mod spec;
 mod typed;
 mod write;
+mod zero_based;
 
 #[cfg(test)]
 mod tests;
 
+pub use appender::Appender;
 pub use element::{Element, Elements};
 pub use handle::{Block, ChunkState, DynArray, StoredChunk};
 pub use receipt::{ReadPath, Receipt, ShrinkReceipt, WriteReceipt};
 pub use spec::{ArraySpec, DynArraySpec, IntoDomain};
 pub use typed::Array;
+pub use zero_based::ZeroBased;

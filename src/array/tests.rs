@@ -14,7 +14,7 @@ use crate::format::ObjectId;
 use crate::format::key::{self, Value};
 use crate::limits::Limits;
 use crate::txn::{Engine, View, WriterState};
-use crate::{Codec, Domain, Region, region};
+use crate::{Codec, Domain, Region, Selection, region};
 
 fn array<T: Element>(w: &Arc<WriterState>, id: u64, spec: ArraySpec<T>) -> Array<T> {
     let document = spec.into_dyn().document(&Limits::default()).unwrap();
@@ -266,5 +266,81 @@ fn random_operations_agree_with_a_model() {
                 );
             }
         }
+    }
+}
+
+#[test]
+fn index_lists_keep_order_and_repeats_and_masks_pick_what_is_true() {
+    let w = writer();
+    let a = array(
+        &w,
+        1,
+        ArraySpec::<i32>::new(region![0..6, 0..5]).chunks([4, 2]),
+    );
+    let cells: Vec<i32> = (0..6)
+        .flat_map(|r| (0..5).map(move |c| 10 * r + c))
+        .collect();
+    a.write_slice(Region::all(), &cells).unwrap();
+    let outer = Selection::from(Region::all())
+        .list(0, [5, 0, 0, 3])
+        .list(1, [4, 1, 4]);
+    assert_eq!(
+        a.read_vec(&outer).unwrap(),
+        [54, 51, 54, 4, 1, 4, 4, 1, 4, 34, 31, 34]
+    );
+    let none = Selection::from(Region::all()).list(0, []);
+    assert_eq!(DynArray::read(&a, &none).unwrap().shape, [0, 5]);
+    let mask = Selection::from(region![2, ..]).mask(1, [true, false, false, true, false]);
+    assert_eq!(a.read_vec(&mask).unwrap(), [20, 23]);
+    let short = Selection::from(Region::all()).mask(1, [true]);
+    assert_eq!(a.read_vec(&short).unwrap_err().reason_code(), Some("shape"));
+    let outside = Selection::from(Region::all()).list(0, [6]);
+    assert_eq!(
+        a.read_vec(&outside).unwrap_err().reason_code(),
+        Some("out_of_domain")
+    );
+    a.write_slice(
+        &Selection::from(region![.., 0]).list(0, [1, 1, 5]),
+        &[7, 8, 9],
+    )
+    .unwrap();
+    assert_eq!(a.read_vec(region![.., 0]).unwrap(), [0, 8, 20, 30, 40, 9]);
+}
+
+#[test]
+fn a_strided_read_decodes_only_the_chunks_it_needs() {
+    let w = writer();
+    let a = array(
+        &w,
+        1,
+        ArraySpec::<u8>::new(region![0..4096, 0..64])
+            .chunks([1, 64])
+            .codecs([Codec::zstd(1)]),
+    );
+    a.write_scalar(Region::all(), 0).unwrap();
+    a.write_slice(Region::all(), &vec![1; 4096 * 64]).unwrap();
+    let (rows, receipt) = a
+        .read_with_receipt(region![(0..4096).step(512), ..])
+        .unwrap();
+    assert_eq!(
+        (rows.shape(), receipt.chunks_decoded, receipt.chunks_touched),
+        (&[8, 64][..], 8, 8)
+    );
+    let listed = Selection::from(Region::all()).list(0, (0..8).map(|i| i * 512));
+    assert_eq!(a.read_with_receipt(&listed).unwrap(), (rows, receipt));
+    let b = array(&w, 2, ArraySpec::<i32>::new(region![0..360]).chunks([7]));
+    b.write_slice(Region::all(), &(0..360).collect::<Vec<_>>())
+        .unwrap();
+    for (region, n, start, step) in [
+        (region![(0..).step(4)], 90, 0, 4),
+        (region![(3..).step(4)], 90, 3, 4),
+        (region![(1..359).step(7)], 52, 1, 7),
+        (region![(0..).step(360)], 1, 0, 360),
+        (region![(0..).step(361)], 1, 0, 361),
+    ] {
+        assert_eq!(
+            b.read_vec(region).unwrap(),
+            (0..n).map(|i| start + i * step).collect::<Vec<_>>()
+        );
     }
 }

@@ -6,11 +6,11 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 
 use crate::error::{Error, Result};
-use crate::grid::Region;
+use crate::grid::Selection;
 
 use super::chunk::reserve;
 use super::element::{Element, Elements};
-use super::handle::{Block, DynArray, End};
+use super::handle::{Block, DynArray, End, Roll};
 use super::receipt::{Receipt, ShrinkReceipt, WriteReceipt};
 use super::spec::{element_bytes, element_from_bytes};
 
@@ -63,8 +63,9 @@ impl<T: Element> Array<T> {
     ///
     /// # Errors
     /// As [`DynArray::read`].
-    pub fn read_vec(&self, region: impl Into<Region>) -> Result<Vec<T>> {
-        self.read_parts(&region.into()).map(|(items, _, _)| items)
+    pub fn read_vec(&self, selection: impl Into<Selection>) -> Result<Vec<T>> {
+        self.read_parts(&selection.into())
+            .map(|(items, _, _)| items)
     }
 
     /// Reads a region into `out`, C order, exactly as long as the region. Types with a plain memory form go straight
@@ -72,18 +73,18 @@ impl<T: Element> Array<T> {
     ///
     /// # Errors
     /// As [`DynArray::read`]; `InvalidArgument` (`shape`) for a buffer of another length.
-    pub fn read_into(&self, region: impl Into<Region>, out: &mut [T]) -> Result<Receipt> {
-        let region = region.into();
+    pub fn read_into(&self, selection: impl Into<Selection>, out: &mut [T]) -> Result<Receipt> {
+        let selection = selection.into();
         if let Some(bytes) = T::bytes_mut(out) {
-            let receipt = self.inner.read_bytes_into(region, bytes)?;
+            let receipt = self.inner.read_bytes_into(selection, bytes)?;
             T::fix_order(out);
             return Ok(receipt);
         }
-        let (items, _, receipt) = self.read_parts(&region)?;
+        let (items, _, receipt) = self.read_parts(&selection)?;
         if items.len() != out.len() {
             return self.placed(|| {
                 Err(Error::invalid("buffer")
-                    .expected(format_args!("{} elements for {region}", items.len()))
+                    .expected(format_args!("{} elements for {selection}", items.len()))
                     .found(out.len())
                     .reason("shape"))
             });
@@ -94,8 +95,8 @@ impl<T: Element> Array<T> {
         Ok(receipt)
     }
 
-    fn read_parts(&self, region: &Region) -> Result<(Vec<T>, Vec<u64>, Receipt)> {
-        let picked = self.placed(|| region.resolve(&self.compiled()?.layout.domain, false))?;
+    fn read_parts(&self, selection: &Selection) -> Result<(Vec<T>, Vec<u64>, Receipt)> {
+        let picked = self.placed(|| selection.resolve(&self.compiled()?.layout.domain, false))?;
         let limit = self.limits().read_bytes;
         let fits = picked
             .element_count()
@@ -108,11 +109,11 @@ impl<T: Element> Array<T> {
         {
             reserve(n.checked_mul(size_of::<T>())).map(drop)?;
             if let Some(mut items) = T::blank(n) {
-                let receipt = self.read_into(region.clone(), &mut items)?;
+                let receipt = self.read_into(selection.clone(), &mut items)?;
                 return Ok((items, picked.shape(), receipt));
             }
         }
-        let (block, receipt) = self.inner.read_with_receipt(region.clone())?;
+        let (block, receipt) = self.inner.read_with_receipt(selection.clone())?;
         Ok((T::collect(block.elements)?, block.shape, receipt))
     }
 
@@ -120,9 +121,13 @@ impl<T: Element> Array<T> {
     ///
     /// # Errors
     /// As [`DynArray::write`].
-    pub fn write_slice(&self, region: impl Into<Region>, items: &[T]) -> Result<WriteReceipt> {
+    pub fn write_slice(
+        &self,
+        selection: impl Into<Selection>,
+        items: &[T],
+    ) -> Result<WriteReceipt> {
         self.inner
-            .write_source(&region.into(), None, T::source(items))
+            .write_source(&selection.into(), None, T::source(items))
     }
 
     /// Sets every element of a region to one value. Whole chunks take no payload.
@@ -133,9 +138,9 @@ impl<T: Element> Array<T> {
         clippy::needless_pass_by_value,
         reason = "a number is given by value; a text is read once"
     )]
-    pub fn write_scalar(&self, region: impl Into<Region>, value: T) -> Result<WriteReceipt> {
+    pub fn write_scalar(&self, selection: impl Into<Selection>, value: T) -> Result<WriteReceipt> {
         self.inner
-            .write_scalar_bytes(region, &element_bytes(&value))
+            .write_scalar_bytes(selection, &element_bytes(&value))
     }
 }
 
@@ -145,7 +150,8 @@ impl DynArray {
     /// # Errors
     /// As [`DynArray::grow`] and [`DynArray::write`].
     pub fn prepend_block(&self, axis: usize, block: &Block) -> Result<WriteReceipt> {
-        self.attach_block(axis, End::Low, false, block).map(|r| r.0)
+        self.attach_block(axis, End::Low, Roll::Keep, block)
+            .map(|r| r.0)
     }
 
     /// Grows `axis` at its high edge by the block's extent and writes the block there.
@@ -153,7 +159,7 @@ impl DynArray {
     /// # Errors
     /// As [`DynArray::grow`] and [`DynArray::write`].
     pub fn append_block(&self, axis: usize, block: &Block) -> Result<WriteReceipt> {
-        self.attach_block(axis, End::High, false, block)
+        self.attach_block(axis, End::High, Roll::Keep, block)
             .map(|r| r.0)
     }
 
@@ -166,14 +172,14 @@ impl DynArray {
         axis: usize,
         block: &Block,
     ) -> Result<(WriteReceipt, ShrinkReceipt)> {
-        self.attach_block(axis, End::High, true, block)
+        self.attach_block(axis, End::High, Roll::Same, block)
     }
 
     fn attach_block(
         &self,
         axis: usize,
         end: End,
-        roll: bool,
+        roll: Roll,
         block: &Block,
     ) -> Result<(WriteReceipt, ShrinkReceipt)> {
         let data_type = self.data_type();
@@ -200,7 +206,7 @@ mod with_ndarray {
     use ndarray::{ArrayD, ArrayView, CowArray, Dimension, IxDyn};
 
     use super::{
-        Array, DynArray, Element, End, Error, Receipt, Region, Result, ShrinkReceipt, WriteReceipt,
+        Array, Element, End, Error, Receipt, Result, Roll, Selection, ShrinkReceipt, WriteReceipt,
     };
 
     /// A block in C order and its shape.
@@ -223,17 +229,20 @@ mod with_ndarray {
         /// Reads a region. Axes given as a single index are dropped; result indexes count from 0, the region's start.
         ///
         /// # Errors
-        /// As [`DynArray::read`].
-        pub fn read(&self, region: impl Into<Region>) -> Result<ArrayD<T>> {
-            self.read_with_receipt(region).map(|(block, _)| block)
+        /// As [`crate::DynArray::read`].
+        pub fn read(&self, selection: impl Into<Selection>) -> Result<ArrayD<T>> {
+            self.read_with_receipt(selection).map(|(block, _)| block)
         }
 
         /// Reads a region and tells what that cost.
         ///
         /// # Errors
-        /// As [`DynArray::read`].
-        pub fn read_with_receipt(&self, region: impl Into<Region>) -> Result<(ArrayD<T>, Receipt)> {
-            let (items, shape, receipt) = self.read_parts(&region.into())?;
+        /// As [`crate::DynArray::read`].
+        pub fn read_with_receipt(
+            &self,
+            selection: impl Into<Selection>,
+        ) -> Result<(ArrayD<T>, Receipt)> {
+            let (items, shape, receipt) = self.read_parts(&selection.into())?;
             let shape: Vec<usize> = shape
                 .iter()
                 .map(|&n| usize::try_from(n).unwrap_or(usize::MAX))
@@ -246,24 +255,24 @@ mod with_ndarray {
         /// Writes a block of a region's shape (axes given as a single index left out or not), of any layout.
         ///
         /// # Errors
-        /// As [`DynArray::write`].
+        /// As [`crate::DynArray::write`].
         #[expect(
             clippy::needless_pass_by_value,
             reason = "views are small and given as `block.view()`"
         )]
         pub fn write<D: Dimension>(
             &self,
-            region: impl Into<Region>,
+            selection: impl Into<Selection>,
             block: ArrayView<'_, T, D>,
         ) -> Result<WriteReceipt> {
             let (block, shape) = standard(&block);
-            self.write_source(&region.into(), Some(&shape), T::source(slice(&block)?))
+            self.write_source(&selection.into(), Some(&shape), T::source(slice(&block)?))
         }
 
         /// Grows `axis` at its low edge by the block's extent and writes the block there. No stored chunk moves.
         ///
         /// # Errors
-        /// As [`DynArray::grow`] and [`DynArray::write`].
+        /// As [`crate::DynArray::grow`] and [`crate::DynArray::write`].
         #[expect(
             clippy::needless_pass_by_value,
             reason = "views are small and given as `block.view()`"
@@ -274,14 +283,20 @@ mod with_ndarray {
             block: ArrayView<'_, T, D>,
         ) -> Result<WriteReceipt> {
             let (block, shape) = standard(&block);
-            self.attach(axis, End::Low, false, &shape, T::source(slice(&block)?))
-                .map(|r| r.0)
+            self.attach(
+                axis,
+                End::Low,
+                Roll::Keep,
+                &shape,
+                T::source(slice(&block)?),
+            )
+            .map(|r| r.0)
         }
 
         /// Grows `axis` at its high edge by the block's extent and writes the block there.
         ///
         /// # Errors
-        /// As [`DynArray::grow`] and [`DynArray::write`].
+        /// As [`crate::DynArray::grow`] and [`crate::DynArray::write`].
         #[expect(
             clippy::needless_pass_by_value,
             reason = "views are small and given as `block.view()`"
@@ -292,14 +307,20 @@ mod with_ndarray {
             block: ArrayView<'_, T, D>,
         ) -> Result<WriteReceipt> {
             let (block, shape) = standard(&block);
-            self.attach(axis, End::High, false, &shape, T::source(slice(&block)?))
-                .map(|r| r.0)
+            self.attach(
+                axis,
+                End::High,
+                Roll::Keep,
+                &shape,
+                T::source(slice(&block)?),
+            )
+            .map(|r| r.0)
         }
 
         /// Appends the block at the high edge of `axis` and cuts as much at the low edge, in one step.
         ///
         /// # Errors
-        /// As [`DynArray::grow`] and [`DynArray::write`].
+        /// As [`crate::DynArray::grow`] and [`crate::DynArray::write`].
         #[expect(
             clippy::needless_pass_by_value,
             reason = "views are small and given as `block.view()`"
@@ -310,7 +331,13 @@ mod with_ndarray {
             block: ArrayView<'_, T, D>,
         ) -> Result<(WriteReceipt, ShrinkReceipt)> {
             let (block, shape) = standard(&block);
-            self.attach(axis, End::High, true, &shape, T::source(slice(&block)?))
+            self.attach(
+                axis,
+                End::High,
+                Roll::Same,
+                &shape,
+                T::source(slice(&block)?),
+            )
         }
     }
 }

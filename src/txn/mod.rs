@@ -30,4 +30,4 @@ pub(crate) use options::{EngineOptions, NewContainer};
 pub(crate) use payload::Payload;
 pub(crate) use snapshot::SnapshotState;
 pub(crate) use view::View;
-pub(crate) use writer::{Hold, WriterState};
+pub(crate) use writer::{Hold, Pending, WriterState};

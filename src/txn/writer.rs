@@ -76,6 +76,16 @@ pub(crate) struct WriterState {
     /// How many attributes an object has, as far as the catalog has counted.
     attribute_counts: Mutex<HashMap<ObjectId, u64>>,
     key_locks: Vec<Mutex<()>>,
+    /// What the layers above have taken but not staged yet.
+    pending: Mutex<Vec<Arc<dyn Pending>>>,
+}
+
+/// Work that a layer above has accepted for this transaction and stages late: at the latest when the writer commits.
+pub(crate) trait Pending: std::fmt::Debug + Send + Sync {
+    /// Stages everything accepted.
+    fn flush(&self) -> Result<()>;
+    /// Forgets everything accepted.
+    fn discard(&self);
 }
 
 /// Keeps a commit or an abort of another thread from happening in the middle of one operation.
@@ -106,6 +116,7 @@ impl WriterState {
             message: Mutex::default(),
             attribute_counts: Mutex::default(),
             key_locks: (0..KEY_LOCKS).map(|_| Mutex::new(())).collect(),
+            pending: Mutex::default(),
         };
         if pair.other.is_none() {
             let _alone = writer.gate.write();
@@ -297,6 +308,7 @@ impl WriterState {
     /// `Io` (a full disk) and `LimitExceeded` before anything reachable has changed: the transaction is as it was, and
     /// may be committed again or aborted. `Poisoned` when a sync or slot write failed: this writer is done for.
     pub(crate) fn commit(&self) -> Result<Generation> {
+        self.flush_pending()?;
         let _alone = self.gate.write();
         let mut changes: Vec<Change> = self.overlay.take().into_iter().collect();
         let committed = self.commit_changes(&mut changes, true);
@@ -306,17 +318,42 @@ impl WriterState {
         committed.map_err(|e| self.engine.place(e))
     }
 
+    /// Takes in what `pending` accepts from now on, until the writer is closed or nobody else holds it.
+    pub(crate) fn hold_pending(&self, pending: Arc<dyn Pending>) {
+        self.pending.lock().push(pending);
+    }
+
+    fn flush_pending(&self) -> Result<()> {
+        // Flushing stages through this writer, so the list is not locked meanwhile.
+        let pending = self.pending.lock().clone();
+        pending.iter().try_for_each(|p| p.flush())?;
+        drop(pending);
+        self.pending.lock().retain(|p| Arc::strong_count(p) > 1);
+        Ok(())
+    }
+
     /// Forgets everything staged; the writer goes on from its base.
     pub(crate) fn abort(&self) {
+        self.discard_pending();
         let _alone = self.gate.write();
         self.forget();
     }
 
     /// Aborts and lets the container go, whoever still holds this state: its views read on, nothing writes.
     pub(crate) fn close(&self) {
+        // What is pending holds views of this writer: the list would keep it alive.
+        drop(std::mem::take(&mut *self.pending.lock()));
         let _alone = self.gate.write();
         self.forget();
         drop(self.held.lock().take());
+    }
+
+    /// Before the gate is taken: whoever flushes waits for the gate with its own lock held.
+    fn discard_pending(&self) {
+        let pending = self.pending.lock().clone();
+        for p in pending {
+            p.discard();
+        }
     }
 
     fn forget(&self) {

@@ -13,3 +13,5 @@
 
 mod crash;
 mod disk;
+mod signed_vectors;
+mod support;

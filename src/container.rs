@@ -1,0 +1,458 @@
+//! The handles a program starts from: the container, its snapshots, its writer.
+//!
+//! Holds [`Container`], [`OpenOptions`], [`Snapshot`] and [`Writer`]. Thin: must not hold algorithms.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::array::{Array, ArraySpec, DynArray, DynArraySpec, Element, ZeroBased};
+use crate::error::Result;
+use crate::group::{Group, Member};
+
+use crate::limits::Limits;
+use crate::store::Access;
+use crate::txn::{Engine, EngineOptions, NewContainer, OpenReport, View, WriterState};
+
+/// How reads reach the bytes of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReadVia {
+    /// Through a memory map: the default for local files. Another program that truncates the file kills the process.
+    #[default]
+    Mmap,
+    /// Through positioned reads: for files that others may truncate, and for network file systems.
+    Pread,
+}
+
+/// What a writer does where the file system gives no locks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Locking {
+    /// Refuses with [`crate::ErrorKind::LockUnavailable`].
+    #[default]
+    Required,
+    /// Writes without a lock: the caller sees to it that there is no second writer. Space is never reused then.
+    Off,
+}
+
+/// How to open or create a container.
+#[derive(Debug, Clone)]
+pub struct OpenOptions {
+    read_only: bool,
+    via: ReadVia,
+    locking: Locking,
+    limits: Limits,
+    uuid: Option<[u8; 16]>,
+    created: Option<i64>,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl OpenOptions {
+    /// Reading and writing, through a map, with the default limits.
+    pub fn new() -> Self {
+        Self {
+            read_only: false,
+            via: ReadVia::Mmap,
+            locking: Locking::Required,
+            limits: Limits::default(),
+            uuid: None,
+            created: None,
+        }
+    }
+
+    /// For a file from a stranger: positioned reads, private copies, and the tighter limits.
+    pub fn untrusted() -> Self {
+        Self {
+            read_only: true,
+            via: ReadVia::Pread,
+            limits: Limits::untrusted(),
+            ..Self::new()
+        }
+    }
+
+    /// Refuses to write; needs no write permission.
+    #[must_use]
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        self
+    }
+
+    /// How reads reach the bytes.
+    #[must_use]
+    pub fn via(mut self, via: ReadVia) -> Self {
+        self.via = via;
+        self
+    }
+
+    /// What a writer does where there are no locks.
+    #[must_use]
+    pub fn locking(mut self, locking: Locking) -> Self {
+        self.locking = locking;
+        self
+    }
+
+    /// The caps on counts, lengths and depths.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The identity of a container that is created; random when not given.
+    #[must_use]
+    pub fn uuid(mut self, uuid: [u8; 16]) -> Self {
+        self.uuid = Some(uuid);
+        self
+    }
+
+    /// The time of creation, in nanoseconds since the Unix epoch; now when not given.
+    #[must_use]
+    pub fn created(mut self, nanoseconds: i64) -> Self {
+        self.created = Some(nanoseconds);
+        self
+    }
+
+    /// Opens an existing container. Writes nothing.
+    ///
+    /// # Errors
+    /// `NotContainer` (the message says what the file looks like), `Corrupt`, `Unsupported`, `Busy` when a writer was in the
+    /// middle of a commit for a second, `Io` for a missing path, a folder, a FIFO or a device.
+    #[cfg(any(unix, windows))]
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<Container> {
+        Engine::open_at(path.as_ref(), self.engine()).map(Container::new)
+    }
+
+    /// Creates a container; an existing file is refused. It appears whole or not at all.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, `Io`.
+    #[cfg(any(unix, windows))]
+    pub fn create(&self, path: impl AsRef<Path>) -> Result<Container> {
+        Engine::create_at(path.as_ref(), &self.new_container(), self.engine()).map(Container::new)
+    }
+
+    /// Creates a container in memory.
+    ///
+    /// # Errors
+    /// `Unsupported` where the platform has no clock or randomness and none was given.
+    pub fn create_in_memory(&self) -> Result<Container> {
+        Engine::create_in_memory(&self.new_container(), self.engine()).map(Container::new)
+    }
+
+    /// Opens a container whose bytes are in memory.
+    ///
+    /// # Errors
+    /// As [`OpenOptions::open`].
+    pub fn from_bytes(&self, bytes: Vec<u8>) -> Result<Container> {
+        Engine::from_bytes(bytes, self.engine()).map(Container::new)
+    }
+
+    fn engine(&self) -> EngineOptions {
+        EngineOptions {
+            limits: self.limits.clone(),
+            access: match self.via {
+                ReadVia::Mmap => Access::Map,
+                ReadVia::Pread => Access::Read,
+            },
+            read_only: self.read_only,
+            without_locks: self.locking == Locking::Off,
+            ..EngineOptions::default()
+        }
+    }
+
+    fn new_container(&self) -> NewContainer {
+        NewContainer {
+            uuid: self.uuid,
+            created: self.created,
+            ..NewContainer::default()
+        }
+    }
+}
+
+/// One file of arrays. Cheap to clone, usable from many threads.
+#[derive(Debug, Clone)]
+pub struct Container {
+    engine: Arc<Engine>,
+}
+
+impl Container {
+    fn new(engine: Arc<Engine>) -> Self {
+        Self { engine }
+    }
+
+    /// Creates a container; an existing file is refused. See [`OpenOptions::create`].
+    ///
+    /// # Errors
+    /// As [`OpenOptions::create`].
+    #[cfg(any(unix, windows))]
+    pub fn create(path: impl AsRef<Path>) -> Result<Self> {
+        OpenOptions::new().create(path)
+    }
+
+    /// Opens a container for reading and writing. See [`OpenOptions::open`].
+    ///
+    /// # Errors
+    /// As [`OpenOptions::open`].
+    #[cfg(any(unix, windows))]
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        OpenOptions::new().open(path)
+    }
+
+    /// Opens a container for reading: needs no lock and no write permission.
+    ///
+    /// # Errors
+    /// As [`OpenOptions::open`].
+    #[cfg(any(unix, windows))]
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
+        OpenOptions::new().read_only(true).open(path)
+    }
+
+    /// A new container in memory.
+    ///
+    /// # Errors
+    /// As [`OpenOptions::create_in_memory`].
+    pub fn in_memory() -> Result<Self> {
+        OpenOptions::new().create_in_memory()
+    }
+
+    /// Opens a container whose bytes are in memory.
+    ///
+    /// # Errors
+    /// As [`OpenOptions::open`].
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
+        OpenOptions::new().from_bytes(bytes)
+    }
+
+    /// The bytes of the newest committed state, as a file would hold them.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        self.engine.to_bytes()
+    }
+
+    /// How the container was opened: which generation, and whether the newest slot was damaged.
+    pub fn report(&self) -> &OpenReport {
+        self.engine.report()
+    }
+
+    /// The file's path; none in memory.
+    pub fn path(&self) -> Option<&Path> {
+        self.engine.file()
+    }
+
+    /// The newest state that this process knows, pinned.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        Ok(Snapshot {
+            view: View::Snapshot(self.engine.snapshot()?),
+        })
+    }
+
+    /// The newest state on disk: sees commits of other processes.
+    ///
+    /// # Errors
+    /// As [`OpenOptions::open`].
+    pub fn latest(&self) -> Result<Snapshot> {
+        Ok(Snapshot {
+            view: View::Snapshot(self.engine.refresh()?),
+        })
+    }
+
+    /// The one writer, across threads and processes.
+    ///
+    /// # Errors
+    /// `Busy` at once while another one lives; `LockUnavailable`; `ReadOnly`; `Replaced`; `Io`.
+    pub fn writer(&self) -> Result<Writer> {
+        self.writer_timeout(Duration::ZERO)
+    }
+
+    /// The one writer; waits up to `timeout` for another one to end.
+    ///
+    /// # Errors
+    /// As [`Container::writer`].
+    pub fn writer_timeout(&self, timeout: Duration) -> Result<Writer> {
+        Ok(Writer {
+            state: self.engine.writer_within(timeout)?,
+        })
+    }
+}
+
+/// A pinned generation: reads the same for as long as it lives, beside any writer. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    view: View,
+}
+
+impl Snapshot {
+    /// The generation.
+    pub fn generation(&self) -> u64 {
+        self.view.generation()
+    }
+
+    /// The root group.
+    pub fn root(&self) -> Group {
+        Group::root(self.view.clone())
+    }
+
+    /// The group at `path`; `""` and `"/"` are the root.
+    ///
+    /// # Errors
+    /// `NotFound`, `InvalidArgument` for a path that no object can have, `Corrupt`, `Io`.
+    pub fn group(&self, path: &str) -> Result<Group> {
+        self.root().group(path)
+    }
+
+    /// The array at `path`, its elements read as `T`.
+    ///
+    /// # Errors
+    /// As [`Snapshot::group`]; `TypeMismatch`; `Unsupported` for a type, codec or feature this build does not have.
+    pub fn array<T: Element>(&self, path: &str) -> Result<Array<T>> {
+        self.dyn_array(path)?.typed()
+    }
+
+    /// The array at `path`, its type known at run time.
+    ///
+    /// # Errors
+    /// As [`Snapshot::array`].
+    pub fn dyn_array(&self, path: &str) -> Result<DynArray> {
+        self.root().dyn_array(path)
+    }
+
+    /// The array at `path`, addressed by unsigned positions from 0.
+    ///
+    /// # Errors
+    /// As [`Snapshot::dyn_array`].
+    pub fn zero_based(&self, path: &str) -> Result<ZeroBased> {
+        ZeroBased::new(self.dyn_array(path)?)
+    }
+
+    /// Every object below the root, parents before members, siblings by name.
+    ///
+    /// # Errors
+    /// As [`Group::walk`].
+    pub fn walk(&self) -> Result<impl Iterator<Item = Result<Member>> + use<>> {
+        self.root().walk()
+    }
+}
+
+/// The single mutable handle of a container: stages changes, reads them back, commits them all at once.
+///
+/// Shared by reference between threads: many fill one transaction. Dropping it forgets what is not committed.
+#[derive(Debug)]
+pub struct Writer {
+    state: Arc<WriterState>,
+}
+
+impl Writer {
+    fn view(&self) -> View {
+        View::Writer(Arc::clone(&self.state))
+    }
+
+    /// The root group, as this transaction has it.
+    pub fn root(&self) -> Group {
+        Group::root(self.view())
+    }
+
+    /// The group at `path`.
+    ///
+    /// # Errors
+    /// As [`Snapshot::group`].
+    pub fn group(&self, path: &str) -> Result<Group> {
+        self.root().group(path)
+    }
+
+    /// The array at `path`, its elements read and written as `T`.
+    ///
+    /// # Errors
+    /// As [`Snapshot::array`].
+    pub fn array<T: Element>(&self, path: &str) -> Result<Array<T>> {
+        self.dyn_array(path)?.typed()
+    }
+
+    /// The array at `path`, its type known at run time.
+    ///
+    /// # Errors
+    /// As [`Snapshot::dyn_array`].
+    pub fn dyn_array(&self, path: &str) -> Result<DynArray> {
+        self.root().dyn_array(path)
+    }
+
+    /// Creates a group and its missing parents.
+    ///
+    /// # Errors
+    /// `AlreadyExists`; `InvalidArgument` for a path that no object can have or that leads through an array.
+    pub fn create_group(&self, path: &str) -> Result<Group> {
+        self.root().create_group(path)
+    }
+
+    /// Creates an array and its missing parent groups.
+    ///
+    /// # Errors
+    /// As [`Writer::create_group`]; `InvalidArgument` for what the specification gets wrong; `LimitExceeded` for a chunk above
+    /// the limit (with its size); `Unsupported` for a codec this build does not have.
+    pub fn create_array<T: Element>(&self, path: &str, spec: ArraySpec<T>) -> Result<Array<T>> {
+        self.create_dyn_array(path, &spec.into_dyn())?.typed()
+    }
+
+    /// Creates an array whose type is known at run time.
+    ///
+    /// # Errors
+    /// As [`Writer::create_array`].
+    pub fn create_dyn_array(&self, path: &str, spec: &DynArraySpec) -> Result<DynArray> {
+        self.root().create_dyn_array(path, spec)
+    }
+
+    /// Removes the object at `path`; a group that has members only with `recursive`.
+    ///
+    /// # Errors
+    /// As [`Group::remove`].
+    pub fn remove(&self, path: &str, recursive: bool) -> Result<()> {
+        self.root().remove(path, recursive)
+    }
+
+    /// Moves or renames an object. Costs the same whatever is below it.
+    ///
+    /// # Errors
+    /// As [`Group::rename`].
+    pub fn rename(&self, from: &str, to: &str) -> Result<()> {
+        self.root().rename(from, to)
+    }
+
+    /// Sets the message of the next commit, for the container's history.
+    ///
+    /// # Errors
+    /// `LimitExceeded` above 1,024 bytes.
+    pub fn message(&self, message: &str) -> Result<()> {
+        self.state.set_message(message)
+    }
+
+    /// Makes everything staged durable and visible, all of it or nothing, and returns the new generation. The writer goes
+    /// on from there.
+    ///
+    /// # Errors
+    /// `Io` when the medium refuses before anything is published: the transaction stays as it was, so that the caller can
+    /// free space and commit again, or drop the writer. `Poisoned` when a sync or the slot's write failed: the last
+    /// acknowledged generation is named, the outcome of the next is unknown; drop the writer and open again.
+    pub fn commit(&self) -> Result<u64> {
+        self.state.commit()
+    }
+
+    /// Forgets everything staged; the writer goes on from the last commit.
+    pub fn abort(&self) {
+        self.state.abort();
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // Handles that outlive the writer read on, but nothing of theirs is ever committed.
+        self.state.close();
+    }
+}
