@@ -1,3 +1,5 @@
+//! Names, paths, objects, documents and attributes over the memory medium.
+
 use std::sync::Arc;
 
 use super::entry;
