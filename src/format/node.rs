@@ -159,10 +159,6 @@ impl Node {
         Ok(())
     }
 
-    pub(crate) fn offset(&self) -> u64 {
-        self.offset
-    }
-
     /// The checksum that references to this node repeat.
     pub(crate) fn crc(&self) -> u32 {
         self.crc

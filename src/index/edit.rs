@@ -206,7 +206,6 @@ impl<L: Load + ?Sized> Editor<'_, L> {
         changes: &[Change],
     ) -> Result<Option<Run>> {
         let mut run = Run::new(lower, 0);
-        let changed_before = self.changed;
         let (mut copied, mut changed) = (0, false);
         for (key, value) in changes {
             let (at, found) = match leaf.search(key) {
@@ -238,7 +237,6 @@ impl<L: Load + ?Sized> Editor<'_, L> {
                 None => self.count(key),
             }
         }
-        debug_assert!(changed || self.changed == changed_before);
         run.copy(leaf, copied, leaf.count());
         Ok(changed.then_some(run))
     }
