@@ -14,19 +14,19 @@ use orthant::testing::{Memory, Raw, RawEntry, Storage};
 
 use crate::disk::{Disk, Op, Random, Sabotage};
 
-const NAME: &str = "a.orth";
+pub const NAME: &str = "a.orth";
 const PAGE: usize = 4096;
 const SECTOR: usize = 512;
 
-fn name() -> &'static OsStr {
+pub fn name() -> &'static OsStr {
     OsStr::new(NAME)
 }
 
 /// What each generation holds.
-type Model = BTreeMap<u64, Vec<RawEntry>>;
+pub type Model = BTreeMap<u64, Vec<RawEntry>>;
 
 /// Everything but the history, whose records the model does not foretell.
-fn content(raw: &Raw) -> orthant::Result<Vec<RawEntry>> {
+pub fn content(raw: &Raw) -> orthant::Result<Vec<RawEntry>> {
     let mut all = raw.entries()?;
     all.retain(|e| e.key[0] != 0x11);
     Ok(all)
@@ -63,7 +63,7 @@ fn workload(seed: u64, commits: usize, sabotage: Sabotage) -> (Disk, Model) {
     (disk, model)
 }
 
-fn change(writer: &orthant::testing::RawWriter, random: &mut Random) {
+pub fn change(writer: &orthant::testing::RawWriter, random: &mut Random) {
     let coords = [
         i64::try_from(random.below(5)).unwrap() - 2,
         i64::try_from(random.below(4)).unwrap(),
@@ -86,12 +86,12 @@ fn change(writer: &orthant::testing::RawWriter, random: &mut Random) {
 
 /// A piece of a write that reaches the platter on its own.
 #[derive(Debug, Clone)]
-struct Piece {
-    offset: usize,
-    bytes: Vec<u8>,
+pub struct Piece {
+    pub offset: usize,
+    pub bytes: Vec<u8>,
 }
 
-fn pieces(offset: u64, bytes: &[u8]) -> Vec<Piece> {
+pub fn pieces(offset: u64, bytes: &[u8]) -> Vec<Piece> {
     let mut offset = usize::try_from(offset).unwrap();
     let mut rest = bytes;
     let mut all = Vec::new();
@@ -107,11 +107,11 @@ fn pieces(offset: u64, bytes: &[u8]) -> Vec<Piece> {
     all
 }
 
-fn apply(image: &mut Vec<u8>, piece: &Piece) {
+pub fn apply(image: &mut Vec<u8>, piece: &Piece) {
     apply_part(image, piece.offset, &piece.bytes);
 }
 
-fn apply_part(image: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
+pub fn apply_part(image: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
     let end = offset + bytes.len();
     if image.len() < end {
         image.resize(end, 0);
@@ -207,7 +207,7 @@ fn enumerate(
     }
 }
 
-fn subsets(n: usize, random: &mut Random) -> Vec<Vec<bool>> {
+pub fn subsets(n: usize, random: &mut Random) -> Vec<Vec<bool>> {
     if n <= 10 {
         return (0..1_u32 << n)
             .map(|m| (0..n).map(|i| m >> i & 1 == 1).collect())
@@ -524,7 +524,7 @@ fn crc_of(slot: &[u8]) -> [u8; 4] {
 }
 
 /// CRC32C, bit by bit: the tests' own.
-fn crc32c(bytes: &[u8]) -> u32 {
+pub fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, &byte| {
         (0..8).fold(crc ^ u32::from(byte), |c, _| {
             if c & 1 == 1 {

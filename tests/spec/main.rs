@@ -11,7 +11,11 @@
     reason = "tests of a promise are read as sentences, not as an interface"
 )]
 
+mod corrupt;
 mod crash;
 mod disk;
+mod doubt;
+mod faults;
+mod files;
 mod signed_vectors;
 mod support;
