@@ -14,6 +14,8 @@ use crate::format::value::AttributeValue;
 use crate::limits::Limits;
 use crate::txn::{Engine, View, WriterState};
 
+mod vectors;
+
 struct Bench {
     engine: Arc<Engine>,
     writer: Arc<WriterState>,

@@ -1,13 +1,10 @@
 //! Data types of elements. Spec: `format-spec/10-documents.md`, "Data types".
 //!
-//! Holds [`DataType`], its document form, its sizes and its short names. Must not hold element values (see `fill.rs`) or
-//! other software's spellings (see `npy_descr.rs`).
+//! Holds [`DataType`], its document form and its sizes. Must not hold element values (see `fill.rs`), short names (see
+//! `short_name.rs`) or other software's spellings (see `npy_descr.rs`).
 //!
 //! Invariants of a valid type: every length and scale is at least 1; a record has fields of fixed size with unique
 //! names, none of them itself a record; an element's size is at most [`ITEM_SIZE_MAX`].
-
-use std::fmt;
-use std::str::FromStr;
 
 use super::json::{Json, duplicate_name};
 use crate::error::{Error, Result};
@@ -156,9 +153,9 @@ impl TimeUnit {
 }
 
 /// Types without parameters: type, document name, size, size of the numbers in it, short name.
-type Plain = (DataType, &'static str, usize, usize, &'static str);
+pub(super) type Plain = (DataType, &'static str, usize, usize, &'static str);
 
-const PLAIN: [Plain; 15] = [
+pub(super) const PLAIN: [Plain; 15] = [
     (DataType::Bool, "bool", 1, 1, "bool"),
     (DataType::Int8, "int8", 1, 1, "i8"),
     (DataType::Int16, "int16", 2, 2, "i16"),
@@ -177,12 +174,12 @@ const PLAIN: [Plain; 15] = [
 ];
 
 impl DataType {
-    fn plain(&self) -> Option<&'static Plain> {
+    pub(super) fn plain(&self) -> Option<&'static Plain> {
         PLAIN.iter().find(|(data_type, ..)| data_type == self)
     }
 
     /// The plain type of that document name.
-    fn plain_by_name(name: &str) -> Option<Self> {
+    pub(super) fn plain_by_name(name: &str) -> Option<Self> {
         match name {
             "string" => Some(Self::String),
             "bytes" => Some(Self::Bytes),
@@ -376,7 +373,7 @@ impl DataType {
 
 /// Where a type stands: records do not nest, so that reading one does not recurse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+pub(super) enum Place {
     Array,
     Field,
 }
@@ -474,108 +471,10 @@ fn malformed(name: &str, member: &str, expected: &str, found: Option<&Json>) -> 
 }
 
 /// `r24`: raw bytes by their number of bits, a multiple of 8.
-fn raw_bits(name: &str) -> Option<DataType> {
+pub(super) fn raw_bits(name: &str) -> Option<DataType> {
     let bits: u32 = name.strip_prefix('r')?.parse().ok()?;
     let length = bits.checked_div(8)?;
     (bits > 0 && bits.is_multiple_of(8)).then_some(DataType::RawBytes { length })
-}
-
-/// The short name: `float32`, `r24`, `datetime64:10ms`, `{a:int16,b:float32}`. [`FromStr`] reads it back.
-impl fmt::Display for DataType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = |f: &mut fmt::Formatter<'_>, name: &str, unit: &TimeUnit, scale: u32| match scale
-        {
-            1 => write!(f, "{name}:{}", unit.name()),
-            _ => write!(f, "{name}:{scale}{}", unit.name()),
-        };
-        match self {
-            Self::RawBytes { length } => write!(f, "r{}", u64::from(*length).saturating_mul(8)),
-            Self::Datetime64 { unit, scale } => time(f, "datetime64", unit, *scale),
-            Self::Timedelta64 { unit, scale } => time(f, "timedelta64", unit, *scale),
-            Self::String => f.write_str("string"),
-            Self::Bytes => f.write_str("bytes"),
-            Self::Structured(fields) => {
-                f.write_str("{")?;
-                for (i, field) in fields.iter().enumerate() {
-                    let comma = if i == 0 { "" } else { "," };
-                    if is_bare(&field.name) {
-                        write!(f, "{comma}{}:{}", field.name, field.data_type)?;
-                    } else {
-                        write!(f, "{comma}{}:{}", Json::text(&field.name), field.data_type)?;
-                    }
-                }
-                f.write_str("}")
-            }
-            plain => f.write_str(plain.plain().map_or("", |(_, name, ..)| name)),
-        }
-    }
-}
-
-fn is_bare(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
-}
-
-/// Reads a short name: the document's (`float32`), Rust's (`f32`), NumPy's with its byte order (`<f4`, `|b1`, `<M8[s]`),
-/// `r24`, `datetime64:10ms`, `datetime64[s]`, or a record `{a:int16,b:float32}`.
-///
-/// NumPy's bare names are not read, because `u8` is one byte in Rust and eight in NumPy.
-impl FromStr for DataType {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let data_type = parse_short(text, Place::Array)?;
-        data_type.validate()?;
-        Ok(data_type)
-    }
-}
-
-fn unknown_short(text: &str) -> Error {
-    Error::invalid("data type")
-        .expected(
-            "a name such as float32, f32, <f4, r24, datetime64:s, string or {a:int16,b:float32}",
-        )
-        .found(format_args!("{text:?}"))
-        .reason("data_type")
-}
-
-fn parse_short(text: &str, place: Place) -> Result<DataType> {
-    let braced = text.strip_prefix('{').and_then(|t| t.strip_suffix('}'));
-    if let Some(inside) = braced.filter(|_| place == Place::Array) {
-        return parse_record(text, inside);
-    }
-    if text.starts_with(['<', '>', '|', '=']) {
-        let (data_type, big_endian) = DataType::from_numpy_descr(text)?;
-        return if big_endian {
-            Err(unknown_short(text)
-                .help("a type has no byte order: ask the `bytes` codec for big endian"))
-        } else {
-            Ok(data_type)
-        };
-    }
-    let by_rust_name = || {
-        let mut plain = PLAIN.iter();
-        plain.find(|p| p.4 == text).map(|p| p.0.clone())
-    };
-    DataType::plain_by_name(text)
-        .or_else(by_rust_name)
-        .or_else(|| raw_bits(text))
-        .or_else(|| time_type(text))
-        .ok_or_else(|| unknown_short(text))
-}
-
-/// `datetime64:10ms` or `datetime64[10ms]`.
-fn time_type(text: &str) -> Option<DataType> {
-    let (name, rest) = text.split_at_checked(text.find([':', '['])?)?;
-    let step = match rest.strip_prefix(':') {
-        Some(step) => step,
-        None => rest.strip_prefix('[')?.strip_suffix(']')?,
-    };
-    let (unit, scale) = time_step(step)?;
-    match name {
-        "datetime64" => Some(DataType::Datetime64 { unit, scale }),
-        "timedelta64" => Some(DataType::Timedelta64 { unit, scale }),
-        _ => None,
-    }
 }
 
 /// `s`, `10ms`: a unit with an optional count before it.
@@ -588,53 +487,6 @@ pub(crate) fn time_step(text: &str) -> Option<(TimeUnit, u32)> {
         scale.parse().ok()?
     };
     Some((TimeUnit::from_name(unit)?, scale))
-}
-
-fn parse_record(whole: &str, inside: &str) -> Result<DataType> {
-    let mut fields = Vec::new();
-    for part in split_outside(inside, b',') {
-        let colon = split_outside(part, b':').next().map_or(0, str::len);
-        let (name, data_type) = part
-            .split_at_checked(colon)
-            .and_then(|(name, rest)| Some((name.trim(), rest.strip_prefix(':')?.trim())))
-            .ok_or_else(|| unknown_short(whole))?;
-        let name = if name.starts_with('"') {
-            match name.parse::<Json>() {
-                Ok(Json::String(name)) => name,
-                _ => return Err(unknown_short(whole)),
-            }
-        } else {
-            name.to_owned()
-        };
-        fields.push(Field {
-            name,
-            data_type: parse_short(data_type, Place::Field)?,
-        });
-    }
-    Ok(DataType::Structured(fields))
-}
-
-/// Parts of `text` between `separator`s that stand outside quotes, braces and brackets.
-fn split_outside(text: &str, separator: u8) -> impl Iterator<Item = &str> {
-    let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
-    text.split(move |c: char| {
-        if quoted {
-            match c {
-                _ if escaped => escaped = false,
-                '\\' => escaped = true,
-                '"' => quoted = false,
-                _ => {}
-            }
-            return false;
-        }
-        match c {
-            '"' => quoted = true,
-            '{' | '[' => depth = depth.saturating_add(1),
-            '}' | ']' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        depth == 0 && c == char::from(separator)
-    })
 }
 
 #[cfg(test)]
@@ -704,50 +556,6 @@ mod tests {
             DataType::from_json(&Json::text("r24")).unwrap(),
             DataType::RawBytes { length: 3 }
         );
-    }
-
-    #[test]
-    fn short_names_mean_one_type_each() {
-        for (text, display, size) in [
-            ("f32", "float32", 4),
-            ("<f4", "float32", 4),
-            ("float32", "float32", 4),
-            ("u8", "uint8", 1),
-            ("|u1", "uint8", 1),
-            ("<u8", "uint64", 8),
-            ("bf16", "bfloat16", 2),
-            ("r32", "r32", 4),
-            ("|V3", "r24", 3),
-            ("datetime64:s", "datetime64:s", 8),
-            ("datetime64:10ms", "datetime64:10ms", 8),
-            ("datetime64[ns]", "datetime64:ns", 8),
-            ("<m8[D]", "timedelta64:D", 8),
-            ("{a:i16, \"x,:}\":f32}", "{a:int16,\"x,:}\":float32}", 6),
-        ] {
-            let data_type: DataType = text.parse().unwrap();
-            assert_eq!(data_type.to_string(), display, "{text}");
-            assert_eq!(data_type.item_size(), Some(size), "{text}");
-            assert_eq!(display.parse::<DataType>().unwrap(), data_type);
-        }
-        for text in [
-            "",
-            "f4",
-            "i4",
-            ">f4",
-            "float",
-            "r0",
-            "r7",
-            "datetime64",
-            "datetime64:0s",
-            "{}",
-            "{a}",
-            "{a:f32",
-            "{a:string}",
-            "{a:i8,a:i8}",
-        ] {
-            let e = text.parse::<DataType>().unwrap_err();
-            assert_eq!(e.kind(), ErrorKind::InvalidArgument, "{text}: {e}");
-        }
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod npy_descr;
 pub(crate) mod pack;
 pub(crate) mod pipeline;
 pub(crate) mod record;
+mod short_name;
 pub(crate) mod slot;
 pub(crate) mod snapshot;
 pub(crate) mod tree;
