@@ -227,6 +227,11 @@ impl Container {
         OpenOptions::new().from_bytes(bytes)
     }
 
+    /// What all handles share.
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
     /// The bytes of the newest committed state, as a file would hold them.
     ///
     /// # Errors
@@ -291,6 +296,11 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// What this state is read through.
+    pub(crate) fn view(&self) -> &View {
+        &self.view
+    }
+
     /// The generation.
     pub fn generation(&self) -> u64 {
         self.view.generation()

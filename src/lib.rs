@@ -18,6 +18,7 @@ mod format;
 mod grid;
 mod group;
 mod index;
+mod inspect;
 mod limits;
 mod store;
 #[doc(hidden)]
@@ -40,5 +41,6 @@ pub use format::typed::TypedArray;
 pub use format::value::AttributeValue;
 pub use grid::{Bound, Domain, Region, RegionItem, Selection, Stepped};
 pub use group::{Group, Member};
+pub use inspect::{CheckLevel, Problem, Statistics};
 pub use limits::Limits;
 pub use txn::{OpenReport, OtherSlot};

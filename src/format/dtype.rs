@@ -228,7 +228,7 @@ impl DataType {
     }
 
     /// Reverses the bytes of every number in whole elements: big endian to little or back.
-    pub(crate) fn swap_bytes(&self, elements: &mut [u8]) {
+    pub fn swap_bytes(&self, elements: &mut [u8]) {
         match self {
             Self::Structured(fields) => {
                 let Some(item_size) = self.item_size().filter(|size| *size > 0) else {

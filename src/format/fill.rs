@@ -184,7 +184,7 @@ impl DataType {
     }
 
     /// The fill value's form in a document; `None` where the bytes are no element of this type.
-    pub(crate) fn fill_to_json(&self, bytes: &[u8]) -> Option<Json> {
+    pub fn fill_to_json(&self, bytes: &[u8]) -> Option<Json> {
         self.to_json_as(bytes, Purpose::Document)
     }
 

@@ -173,6 +173,26 @@ impl Region {
         Domain::new(ranges.collect::<Result<Vec<_>>>()?)
     }
 
+    /// The same region with every bound a plain coordinate and one item an axis: what a read of it in `domain` takes. With
+    /// `clip`, ranges are cut to the domain; single indexes never.
+    ///
+    /// # Errors
+    /// `InvalidArgument` (`rank`, `reversed`, `syntax` for a zero step), `OutOfDomain`, `LimitExceeded` (`index_limit`).
+    pub fn within(&self, domain: &Domain, clip: bool) -> Result<Self> {
+        let picked = self.resolve(domain, clip)?;
+        let item = |axis: &Axis| match *axis {
+            Axis::Range { lo, drop: true, .. } => Some(RegionItem::Index(Bound::At(lo))),
+            Axis::Range { lo, hi, step, .. } => Some(RegionItem::Range {
+                start: Some(Bound::At(lo)),
+                end: Some(Bound::At(hi)),
+                step,
+            }),
+            // A region alone lists nothing.
+            Axis::List(_) => None,
+        };
+        Ok(picked.axes.iter().filter_map(item).collect())
+    }
+
     /// The coordinates this region picks in `domain`. With `clip`, ranges are cut to it; single indexes never.
     ///
     /// # Errors

@@ -92,7 +92,7 @@ impl SnapshotState {
     }
 
     /// Adds the container's path to an error.
-    pub(super) fn place(&self, e: Error) -> Error {
+    pub(crate) fn place(&self, e: Error) -> Error {
         self.engine.place(e)
     }
 }

@@ -1,0 +1,463 @@
+//! Looking over a whole container: what its bytes are, and whether they are right.
+//!
+//! Holds [`Statistics`] and the check of one generation. Reads everything, changes nothing. Must not know how a file is
+//! repaired. Spec: `format-spec/checks.md`, whose numbers findings carry.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use crate::array::DynArray;
+use crate::catalog::{self, ObjectKind};
+use crate::container::{Container, Snapshot};
+use crate::error::{Error, Result};
+use crate::format::ObjectId;
+use crate::format::extent::{Extent, NodeRef};
+use crate::format::key::{self, Key, tag};
+use crate::format::name::ObjectPath;
+use crate::format::record::{self, Owner};
+use crate::grid::{ChunkGrid, Domain, Region};
+use crate::index::{self, Visit, Visited};
+use crate::txn::{SnapshotState, View};
+
+/// What the bytes that one generation reaches are made of.
+#[non_exhaustive]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Statistics {
+    /// Bytes of chunks.
+    pub live_payload_bytes: u64,
+    /// Bytes of index nodes, documents and attributes.
+    pub live_index_bytes: u64,
+    /// Bytes of index nodes alone.
+    pub node_bytes: u64,
+    /// Bytes of overwritten chunks and nodes that the next commits may take; none before space is reused.
+    pub reusable_bytes: u64,
+    /// Levels of the index, the leaves' included.
+    pub depth: u64,
+    /// Nodes of the index.
+    pub nodes: u64,
+    /// Entries of the index.
+    pub entries: u64,
+}
+
+/// How much a check looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum CheckLevel {
+    /// What opening looks at, and the counts of the index: 1 to 8.
+    Quick,
+    /// The whole index, all documents, and the checksum of every payload: 9 to 20.
+    #[default]
+    Full,
+    /// As `Full`, and every chunk decoded: 21.
+    Data,
+}
+
+/// One finding of a check.
+#[non_exhaustive]
+#[derive(Debug)]
+pub struct Problem {
+    /// The number of the rule in the specification's list.
+    pub invariant: u8,
+    /// What is wrong, and where.
+    pub error: Error,
+    /// The container is as good as before: worth a look, no damage.
+    pub warning: bool,
+}
+
+impl Container {
+    /// Major and minor version of the file's format.
+    pub fn format_version(&self) -> (u16, u16) {
+        (crate::format::MAJOR, self.engine().header().minor)
+    }
+}
+
+impl Snapshot {
+    /// When this generation was committed, in nanoseconds since the Unix epoch.
+    pub fn time(&self) -> i64 {
+        self.state().map_or(0, |s| s.slot().time)
+    }
+
+    fn state(&self) -> Option<&SnapshotState> {
+        match self.view() {
+            View::Snapshot(state) => Some(state),
+            View::Writer(_) => None,
+        }
+    }
+
+    fn require_state(&self) -> Result<&SnapshotState> {
+        self.state()
+            .ok_or_else(|| Error::invalid("view").expected("a committed generation"))
+    }
+
+    /// What this generation's bytes are made of. Reads the whole index.
+    ///
+    /// # Errors
+    /// `Corrupt` for a node that breaks a rule, `Io`.
+    pub fn statistics(&self) -> Result<Statistics> {
+        let state = self.require_state()?;
+        let mut tally = Tally::new(state.committed_end(), true);
+        index::walk(state.engine().as_ref(), state.tree(), &mut tally)
+            .map_err(|e| state.place(e))?;
+        let mut statistics = tally.statistics;
+        statistics.depth = u64::from(state.tree().level).saturating_add(1);
+        Ok(statistics)
+    }
+
+    /// Looks for damage, and hands each finding to `found`. `progress` is told how many of how many steps are done, and
+    /// can end the check.
+    ///
+    /// # Errors
+    /// Only where the check itself cannot go on: `Io`.
+    pub fn check(
+        &self,
+        level: CheckLevel,
+        mut progress: impl FnMut(u64, u64) -> ControlFlow<()>,
+        found: impl FnMut(Problem),
+    ) -> Result<()> {
+        let state = self.require_state()?;
+        let mut check = Check {
+            snapshot: self,
+            state,
+            arrays: HashMap::new(),
+            documents: HashMap::new(),
+            found,
+        };
+        let mut tally = Tally::new(state.committed_end(), false);
+        index::walk(state.engine().as_ref(), state.tree(), &mut tally)?;
+        for (invariant, error) in std::mem::take(&mut tally.faults) {
+            check.report(invariant, error);
+        }
+        if level == CheckLevel::Quick {
+            return Ok(());
+        }
+        check.live_bytes(&tally);
+        check.hierarchy();
+        check.overlaps(&mut tally.extents);
+        check.entries(&tally.chunks_absent_from(&tally.extents));
+        let total = tally.extents.len() as u64;
+        for (done, (extent, key)) in tally.extents.iter().enumerate() {
+            if progress(done as u64, total).is_break() {
+                return Ok(());
+            }
+            check.payload(*extent, key);
+        }
+        if level == CheckLevel::Data {
+            check.decode();
+        }
+        Ok(())
+    }
+}
+
+/// The sums and extents of one walk over the index.
+struct Tally {
+    statistics: Statistics,
+    end: u64,
+    /// Whether a fault ends the walk.
+    strict: bool,
+    extents: Vec<(Extent, Key)>,
+    /// Chunk entries without an extent.
+    constants: Vec<Key>,
+    faults: Vec<(u8, Error)>,
+}
+
+impl Tally {
+    fn new(end: u64, strict: bool) -> Self {
+        Self {
+            statistics: Statistics::default(),
+            end,
+            strict,
+            extents: Vec::new(),
+            constants: Vec::new(),
+            faults: Vec::new(),
+        }
+    }
+
+    fn chunks_absent_from(&self, extents: &[(Extent, Key)]) -> Vec<Key> {
+        let chunks = extents.iter().map(|(_, key)| key);
+        let all = chunks.chain(&self.constants);
+        all.filter(|k| k.first() == Some(&tag::CHUNK))
+            .cloned()
+            .collect()
+    }
+}
+
+impl Visit for Tally {
+    fn node(&mut self, visited: Visited<'_>) -> Result<()> {
+        let s = &mut self.statistics;
+        let len = u64::from(visited.reference.len);
+        s.nodes = s.nodes.saturating_add(1);
+        s.node_bytes = s.node_bytes.saturating_add(len);
+        s.live_index_bytes = s.live_index_bytes.saturating_add(len);
+        let below = visited.entries_below()?;
+        if below != visited.reference.count {
+            let error = Error::corrupt("entry count of an index node")
+                .at(visited.reference.offset)
+                .expected(visited.reference.count)
+                .found(below);
+            self.fault(8, error)?;
+        }
+        if !visited.node.is_leaf() {
+            return Ok(());
+        }
+        self.statistics.entries = self.statistics.entries.saturating_add(below);
+        for i in 0..visited.node.count() {
+            let (key, value) = (visited.node.key(i), visited.node.value(i));
+            let at = visited.node.value_at(i);
+            match record::extent_of(&key, value, at, self.end) {
+                Ok(Some((extent, owner))) => {
+                    let s = &mut self.statistics;
+                    let sum = match owner {
+                        Owner::Payload => &mut s.live_payload_bytes,
+                        Owner::Blob => &mut s.live_index_bytes,
+                    };
+                    *sum = sum.saturating_add(extent.len);
+                    if !self.strict {
+                        self.extents.push((extent, key));
+                    }
+                }
+                Ok(None) if !self.strict => self.constants.push(key),
+                Ok(None) => {}
+                Err(e) => self.fault(14, e)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn damaged(&mut self, reference: &NodeRef, _level: u8, error: Error) -> Result<()> {
+        self.fault(9, error.at_or(reference.offset))
+    }
+}
+
+impl Tally {
+    fn fault(&mut self, invariant: u8, error: Error) -> Result<()> {
+        if self.strict {
+            return Err(error);
+        }
+        self.faults.push((invariant, error));
+        Ok(())
+    }
+}
+
+struct Check<'a, F> {
+    snapshot: &'a Snapshot,
+    state: &'a SnapshotState,
+    /// Paths of arrays and groups.
+    arrays: HashMap<ObjectId, (String, ObjectKind)>,
+    /// What chunk keys are read by; none where the document cannot be read, which is reported once.
+    documents: HashMap<ObjectId, Option<Shape>>,
+    found: F,
+}
+
+/// What a chunk key is read by.
+struct Shape {
+    rank: usize,
+    key_order: Vec<u8>,
+    grid: ChunkGrid,
+    domain: Domain,
+}
+
+impl<F: FnMut(Problem)> Check<'_, F> {
+    fn report(&mut self, invariant: u8, error: Error) {
+        (self.found)(Problem {
+            invariant,
+            error: self.state.place(error),
+            warning: false,
+        });
+    }
+
+    fn warn(&mut self, invariant: u8, error: Error) {
+        (self.found)(Problem {
+            invariant,
+            error: self.state.place(error),
+            warning: true,
+        });
+    }
+
+    /// 17: the sums that the slot keeps.
+    fn live_bytes(&mut self, tally: &Tally) {
+        let (slot, s) = (self.state.slot(), &tally.statistics);
+        if !tally.faults.is_empty() {
+            return;
+        }
+        for (what, kept, sum) in [
+            (
+                "live payload bytes of the slot",
+                slot.live_payload,
+                s.live_payload_bytes,
+            ),
+            (
+                "live index bytes of the slot",
+                slot.live_index,
+                s.live_index_bytes,
+            ),
+        ] {
+            if kept != sum {
+                self.report(17, Error::corrupt(what).expected(sum).found(kept));
+            }
+        }
+    }
+
+    /// 12 and 15: every directory entry leads to a document of its kind, and documents parse.
+    fn hierarchy(&mut self) {
+        let view = self.snapshot.view().clone();
+        self.arrays
+            .insert(ObjectId::ROOT, (String::new(), ObjectKind::Group));
+        if let Err(e) = catalog::document(&view, ObjectId::ROOT) {
+            self.report(12, e.in_object("/"));
+        }
+        let walk = match catalog::walk(&view, ObjectPath::default(), ObjectId::ROOT) {
+            Ok(walk) => walk,
+            Err(e) => return self.report(12, e),
+        };
+        for step in walk {
+            let (path, entry) = match step {
+                Ok(step) => step,
+                Err(e) => {
+                    self.report(12, e);
+                    continue;
+                }
+            };
+            let path = path.to_string();
+            match entry.kind {
+                ObjectKind::Group => {
+                    if let Err(e) = catalog::document(&view, entry.id) {
+                        self.report(15, e.in_object(&path));
+                    }
+                }
+                ObjectKind::Array => {
+                    let shape = catalog::array_document(&view, entry.id).and_then(|d| {
+                        Ok(Shape {
+                            rank: d.domain.len(),
+                            key_order: d.key_order.clone(),
+                            grid: ChunkGrid::new(&d.origin, &d.chunk_shape)?,
+                            domain: Domain::new(d.domain.iter().map(|&(lo, hi)| lo..hi))?,
+                        })
+                    });
+                    match shape {
+                        Ok(shape) => self.documents.insert(entry.id, Some(shape)),
+                        Err(e) => {
+                            self.report(15, e.in_object(&path));
+                            self.documents.insert(entry.id, None)
+                        }
+                    };
+                }
+            }
+            self.arrays.insert(entry.id, (path, entry.kind));
+        }
+    }
+
+    /// 11: no two extents overlap.
+    fn overlaps(&mut self, extents: &mut [(Extent, Key)]) {
+        extents.sort_unstable_by_key(|(e, _)| (e.offset, e.len));
+        for pair in extents.windows(2) {
+            let [(a, _), (b, key)] = pair else { continue };
+            if a.offset.saturating_add(a.len) > b.offset {
+                let error = Error::corrupt("extent")
+                    .at(b.offset)
+                    .spanning(b.len)
+                    .expected(format_args!(
+                        "a start at or after {}",
+                        a.offset.saturating_add(a.len)
+                    ))
+                    .found("an overlap with the one before");
+                let error = self.named(error, key);
+                self.report(11, error);
+            }
+        }
+    }
+
+    /// 13 and 14: chunk keys belong to arrays and lie in their domain.
+    fn entries(&mut self, chunks: &[Key]) {
+        for key in chunks {
+            let id = match key::split_object(key) {
+                Ok((id, _)) => id,
+                Err(e) => {
+                    self.report(10, e);
+                    continue;
+                }
+            };
+            let Some(coords) = self.coords(id, key) else {
+                if !self.documents.contains_key(&id) {
+                    let error = Error::corrupt("chunk entry")
+                        .expected("an array it belongs to")
+                        .found(format_args!("object id {}", id.0));
+                    self.report(13, error);
+                }
+                continue;
+            };
+            let outside = match self.documents.get(&id) {
+                Some(Some(shape)) => !shape.grid.meets(&coords, &shape.domain),
+                _ => false,
+            };
+            if outside {
+                let error = Error::corrupt("chunk outside the domain").in_chunk(&coords);
+                let error = self.named(error, key);
+                self.warn(14, error);
+            }
+        }
+    }
+
+    /// 20: the payload's checksum.
+    fn payload(&mut self, extent: Extent, key: &Key) {
+        if let Err(e) = self.state.payload(extent) {
+            let error = self.named(e.at_or(extent.offset), key);
+            self.report(20, error);
+        }
+    }
+
+    /// 21: every chunk decodes.
+    fn decode(&mut self) {
+        let arrays: Vec<(ObjectId, String)> = self
+            .arrays
+            .iter()
+            .filter(|(_, (_, kind))| *kind == ObjectKind::Array)
+            .map(|(id, (path, _))| (*id, path.clone()))
+            .collect();
+        for (id, path) in arrays {
+            if let Err(e) = self.decode_array(id, &path) {
+                self.report(21, e);
+            }
+        }
+    }
+
+    fn decode_array(&mut self, id: ObjectId, path: &str) -> Result<()> {
+        let array = DynArray::open(self.snapshot.view().clone(), id, path.to_owned())?;
+        let Some(Some(shape)) = self.documents.get(&id) else {
+            return Ok(());
+        };
+        let mut faults = Vec::new();
+        array.for_each_chunk(Region::all(), |chunk| {
+            let part = shape.grid.covered(&chunk.coord, &shape.domain);
+            if let Err(e) = array.read(Region::from_domain(&part)) {
+                faults.push(e.in_chunk(&chunk.coord));
+            }
+            Ok(())
+        })?;
+        for e in faults {
+            // A wrong checksum is told by the payload's own check.
+            self.report(21, e);
+        }
+        Ok(())
+    }
+
+    fn coords(&self, id: ObjectId, key: &Key) -> Option<Vec<i64>> {
+        let shape = self.documents.get(&id)?.as_ref()?;
+        let mut coords = vec![0; shape.rank];
+        key::decode_chunk(key, shape.rank, &shape.key_order, &mut coords).ok()?;
+        Some(coords)
+    }
+
+    /// Adds the object's path, and the chunk's coordinate where the key is one.
+    fn named(&self, error: Error, key: &Key) -> Error {
+        let Ok((id, _)) = key::split_object(key) else {
+            return error;
+        };
+        let error = match self.arrays.get(&id) {
+            Some((path, _)) => error.in_object(path),
+            None => error,
+        };
+        match (key.first(), self.coords(id, key)) {
+            (Some(&tag::CHUNK), Some(coords)) => error.in_chunk(&coords),
+            _ => error,
+        }
+    }
+}
