@@ -1,0 +1,279 @@
+//! One run of the command: opening containers as the global options ask, and what goes to stderr.
+//!
+//! Holds [`Session`], notes and progress bars. Must not know verbs.
+
+use std::io::{self, IsTerminal, Write};
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use orthant::{Container, Json, Limits, Locking, OpenOptions, Snapshot, Writer};
+
+use crate::args::{Color, Globals, ReadVia};
+use crate::exit::{Failure, Result};
+use crate::text::escape;
+
+/// The global options, and what follows from them.
+#[derive(Debug)]
+pub(crate) struct Session {
+    globals: Globals,
+}
+
+impl Session {
+    pub(crate) fn new(globals: Globals) -> Self {
+        Self { globals }
+    }
+
+    /// Whether answers are JSON.
+    pub(crate) fn json(&self) -> bool {
+        self.globals.json
+    }
+
+    /// Whether `-v` was given.
+    pub(crate) fn verbose(&self) -> bool {
+        self.globals.verbose > 0
+    }
+
+    fn options(&self) -> OpenOptions {
+        let options = if self.globals.untrusted {
+            OpenOptions::untrusted().limits(Limits::untrusted())
+        } else {
+            OpenOptions::new()
+        };
+        let options = match self.globals.read_via {
+            Some(ReadVia::Mmap) => options.via(orthant::ReadVia::Mmap),
+            Some(ReadVia::Pread) => options.via(orthant::ReadVia::Pread),
+            None => options,
+        };
+        if self.globals.no_lock {
+            options.locking(Locking::Off)
+        } else {
+            options
+        }
+    }
+
+    /// Opens a container for reading. A missing file is an error and stays missing.
+    pub(crate) fn open(&self, file: &Path) -> Result<Container> {
+        let container = self.options().read_only(true).open(file)?;
+        self.note_report(&container);
+        Ok(container)
+    }
+
+    /// The newest state of a container.
+    pub(crate) fn snapshot(&self, file: &Path) -> Result<Snapshot> {
+        Ok(self.open(file)?.snapshot()?)
+    }
+
+    /// Opens an existing container for writing.
+    pub(crate) fn writer(&self, file: &Path) -> Result<Writing> {
+        self.warn_no_lock();
+        let container = self.options().read_only(false).open(file)?;
+        self.note_report(&container);
+        Ok(Writing {
+            writer: container.writer()?,
+            created: None,
+        })
+    }
+
+    /// Opens a container for writing, made if it is missing.
+    pub(crate) fn writer_or_new(&self, file: &Path) -> Result<Writing> {
+        match std::fs::symlink_metadata(file) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                self.warn_no_lock();
+                let container = self.options().read_only(false).create(file)?;
+                let created = Some(file.to_owned());
+                Ok(Writing {
+                    writer: container.writer()?,
+                    created,
+                })
+            }
+            _ => self.writer(file),
+        }
+    }
+
+    /// Makes an empty container; gives its generation.
+    pub(crate) fn create(&self, file: &Path, message: Option<&str>) -> Result<u64> {
+        self.warn_no_lock();
+        let container = self.options().read_only(false).create(file)?;
+        match message {
+            None => Ok(container.snapshot()?.generation()),
+            Some(_) => {
+                let writing = Writing {
+                    writer: container.writer()?,
+                    created: Some(file.to_owned()),
+                };
+                writing.commit(message)
+            }
+        }
+    }
+
+    fn warn_no_lock(&self) {
+        if self.globals.no_lock {
+            self.warn("writing without a lock: see to it that there is no other writer; no space is reused");
+        }
+    }
+
+    /// Says in one line that the file was not as it should be.
+    fn note_report(&self, container: &Container) {
+        let report = container.report();
+        let mut parts = Vec::new();
+        if report.fell_back {
+            parts.push(format!(
+                "the other slot is damaged, generation {} is used",
+                report.generation
+            ));
+        }
+        if report.unconfirmed {
+            parts.push(format!(
+                "a failed sync left open whether generation {} is on disk",
+                report.generation
+            ));
+        }
+        if report.ignored_tail_bytes > 0 {
+            parts.push(format!(
+                "{} bytes after the last commit are ignored",
+                report.ignored_tail_bytes
+            ));
+        }
+        if !parts.is_empty() {
+            let file = container
+                .path()
+                .map(|p| p.display().to_string())
+                .unwrap_or_default();
+            stderr(&format!("note: {file}: {}", parts.join("; ")));
+        }
+    }
+
+    /// A remark for people; `--quiet` drops it.
+    pub(crate) fn note(&self, text: &str) {
+        if !self.globals.quiet {
+            stderr(text);
+        }
+    }
+
+    /// What was asked for and belongs on stderr, whatever `--quiet` says.
+    pub(crate) fn warnless(&self, text: &str) {
+        stderr(text);
+    }
+
+    /// Something the caller should know even under `--quiet`.
+    pub(crate) fn warn(&self, text: &str) {
+        stderr(&format!("warning: {text}"));
+    }
+
+    /// A progress bar over `total` steps of `what`; drawn only where a person watches.
+    pub(crate) fn bar(&self, total: u64, what: &'static str) -> Bar {
+        let wanted = !self.globals.quiet
+            && !self.globals.no_progress
+            && !self.globals.json
+            && io::stderr().is_terminal();
+        if !wanted {
+            return Bar(None);
+        }
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(8));
+        if let Ok(style) = ProgressStyle::with_template("{msg} [{bar:30}] {percent}% {eta}") {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        bar.set_message(what);
+        Bar(Some(bar))
+    }
+
+    /// Whether output for people on stdout may have colour.
+    pub(crate) fn color(&self) -> bool {
+        match self.globals.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => {
+                io::stdout().is_terminal()
+                    && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
+            }
+        }
+    }
+}
+
+/// A writer of one verb, which is one commit.
+#[derive(Debug)]
+pub(crate) struct Writing {
+    writer: Writer,
+    /// The file, where this verb made it.
+    created: Option<PathBuf>,
+}
+
+impl Writing {
+    /// Commits what was staged; gives the generation.
+    pub(crate) fn commit(mut self, message: Option<&str>) -> Result<u64> {
+        if let Some(message) = message {
+            self.writer.message(message)?;
+        }
+        let generation = self.writer.commit()?;
+        self.created = None;
+        Ok(generation)
+    }
+}
+
+impl Deref for Writing {
+    type Target = Writer;
+
+    fn deref(&self) -> &Writer {
+        &self.writer
+    }
+}
+
+impl Drop for Writing {
+    /// A verb that fails leaves no file that was not there before.
+    fn drop(&mut self) {
+        if let Some(file) = &self.created {
+            let _ = std::fs::remove_file(file);
+        }
+    }
+}
+
+/// A progress bar that is gone when it is dropped; nothing where nobody watches.
+#[derive(Debug)]
+pub(crate) struct Bar(Option<ProgressBar>);
+
+impl Bar {
+    pub(crate) fn advance(&self, by: u64) {
+        if let Some(bar) = &self.0 {
+            bar.inc(by);
+        }
+    }
+
+    pub(crate) fn at(&self, done: u64, total: u64) {
+        if let Some(bar) = &self.0 {
+            bar.set_length(total);
+            bar.set_position(done);
+        }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// One line to stderr, its control characters shown; nobody is told when stderr is closed.
+pub(crate) fn stderr(text: &str) {
+    let _ = writeln!(io::stderr(), "{}", escape(text));
+}
+
+/// Prints to stdout whatever `write` writes, buffered.
+pub(crate) fn stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    write(&mut out)
+        .and_then(|()| out.flush())
+        .map_err(|e| Failure::stdout(&e))
+}
+
+/// Prints one line of JSON to stdout.
+pub(crate) fn print_json(json: &Json) -> Result<()> {
+    stdout(|out| writeln!(out, "{json}"))
+}
+
+/// Lines to stderr that were made safe before.
+pub(crate) fn stderr_lines(text: &str) {
+    let _ = writeln!(io::stderr(), "{}", text.trim_end());
+}

@@ -1,0 +1,183 @@
+//! Cutting a box into pieces that fit in memory and follow each other in C order.
+//!
+//! Holds [`slabs`]. Pieces end on chunk edges where that fits the budget, so that a chunk is decoded once. Must not read.
+
+/// Bytes that one piece aims to stay below.
+pub(crate) const BUDGET: u64 = 64 << 20;
+
+/// What is cut: a box with steps, and the grid it lies over.
+#[derive(Debug)]
+pub(crate) struct Cut<'a> {
+    pub(crate) bounds: &'a [(i64, i64)],
+    pub(crate) step: &'a [u64],
+    pub(crate) chunk_shape: &'a [u64],
+    pub(crate) origin: &'a [i64],
+    /// Bytes an element takes.
+    pub(crate) item: u64,
+    /// Bytes that one piece aims to stay below.
+    pub(crate) budget: u64,
+}
+
+/// The pieces in C order; together they are the box. A box without elements has no piece.
+pub(crate) fn slabs(cut: &Cut<'_>) -> Vec<Vec<(i64, i64)>> {
+    let mut out = Vec::new();
+    if cut.bounds.iter().all(|&(lo, hi)| lo < hi) {
+        split(cut, cut.bounds.to_vec(), 0, &mut out);
+    }
+    out
+}
+
+fn elements(lo: i64, hi: i64, step: u64) -> u64 {
+    hi.abs_diff(lo).div_ceil(step.max(1))
+}
+
+fn size(cut: &Cut<'_>, piece: &[(i64, i64)]) -> u128 {
+    piece
+        .iter()
+        .zip(cut.step)
+        .fold(u128::from(cut.item.max(1)), |n, (&(lo, hi), &step)| {
+            n.saturating_mul(elements(lo, hi, step).into())
+        })
+}
+
+/// Splits `piece` on `axis`, whose earlier axes are one element long, until it fits; recursion is bounded by the rank.
+fn split(cut: &Cut<'_>, piece: Vec<(i64, i64)>, axis: usize, out: &mut Vec<Vec<(i64, i64)>>) {
+    let Some(&(lo, hi)) = piece.get(axis) else {
+        return out.push(piece);
+    };
+    let whole = size(cut, &piece);
+    if whole <= u128::from(cut.budget) {
+        return out.push(piece);
+    }
+    let step = cut.step.get(axis).copied().unwrap_or(1).max(1);
+    let n = elements(lo, hi, step);
+    if n <= 1 {
+        return split(cut, piece, axis.saturating_add(1), out);
+    }
+    let row = whole.checked_div(n.into()).unwrap_or(1).max(1);
+    let fit = u64::try_from(u128::from(cut.budget).checked_div(row).unwrap_or(1)).unwrap_or(1);
+    let extent = cut.chunk_shape.get(axis).copied().unwrap_or(1).max(1);
+    let origin = cut.origin.get(axis).copied().unwrap_or(0);
+    let mut at = lo;
+    while at < hi {
+        let next = next_cut(
+            at,
+            hi,
+            &Grid {
+                step,
+                fit,
+                extent,
+                origin,
+            },
+        );
+        let mut part = piece.clone();
+        if let Some(range) = part.get_mut(axis) {
+            *range = (at, next);
+        }
+        if fit == 0 || size(cut, &part) > u128::from(cut.budget).saturating_mul(4) {
+            // Not even one row fits: a row is cut on the next axis.
+            let mut x = at;
+            while x < next {
+                let end = x.saturating_add_unsigned(step).min(next);
+                let mut row = part.clone();
+                if let Some(range) = row.get_mut(axis) {
+                    *range = (x, end);
+                }
+                split(cut, row, axis.saturating_add(1), out);
+                x = end;
+            }
+        } else {
+            out.push(part);
+        }
+        at = next;
+    }
+}
+
+struct Grid {
+    step: u64,
+    fit: u64,
+    extent: u64,
+    origin: i64,
+}
+
+/// Where the piece that starts at `at` ends: on the last chunk edge within the budget, at least one chunk on, and a whole
+/// number of steps away.
+fn next_cut(at: i64, hi: i64, g: &Grid) -> i64 {
+    let (at_wide, step, extent) = (i128::from(at), i128::from(g.step), i128::from(g.extent));
+    let into_chunk = (at_wide - i128::from(g.origin)).rem_euclid(extent);
+    let to_edge = extent - into_chunk;
+    let reach = step.saturating_mul(i128::from(g.fit.max(1)));
+    let more = (reach - to_edge)
+        .max(0)
+        .div_euclid(extent)
+        .saturating_mul(extent);
+    // Up to the next coordinate that the step takes.
+    let ahead = to_edge + more;
+    let steps = (ahead + step - 1).div_euclid(step).max(1);
+    let next = at_wide.saturating_add(steps.saturating_mul(step));
+    i64::try_from(next).unwrap_or(i64::MAX).min(hi)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(
+        bounds: &[(i64, i64)],
+        step: &[u64],
+        chunk: &[u64],
+        budget: u64,
+    ) -> Vec<Vec<(i64, i64)>> {
+        let origin = vec![1; bounds.len()];
+        slabs(&Cut {
+            bounds,
+            step,
+            chunk_shape: chunk,
+            origin: &origin,
+            item: 1,
+            budget,
+        })
+    }
+
+    #[test]
+    fn pieces_end_on_chunk_edges_and_make_up_the_box() {
+        let pieces = cut(&[(-5, 20), (0, 10)], &[1, 1], &[4, 10], 90);
+        assert_eq!(
+            pieces.iter().map(|p| p[0]).collect::<Vec<_>>(),
+            [(-5, 1), (1, 9), (9, 17), (17, 20)]
+        );
+        assert!(pieces.iter().all(|p| p[1] == (0, 10)));
+    }
+
+    #[test]
+    fn what_fits_is_one_piece_and_nothing_is_none() {
+        assert_eq!(cut(&[(0, 3)], &[1], &[1], 100).len(), 1);
+        assert_eq!(cut(&[], &[], &[], 100), [Vec::<(i64, i64)>::new()]);
+        assert!(cut(&[(0, 3), (2, 2)], &[1, 1], &[1, 1], 100).is_empty());
+    }
+
+    #[test]
+    fn every_piece_starts_on_a_step_and_counts_add_up() {
+        for step in 1..7 {
+            for budget in [1, 3, 10, 50] {
+                let bounds = [(-7, 31), (3, 12)];
+                let pieces = cut(&bounds, &[step, 2], &[5, 4], budget);
+                let mut seen = Vec::new();
+                for p in &pieces {
+                    for x in (p[0].0..p[0].1).step_by(step as usize) {
+                        for y in (p[1].0..p[1].1).step_by(2) {
+                            seen.push((x, y));
+                        }
+                    }
+                }
+                let mut want = Vec::new();
+                for x in (-7..31).step_by(step as usize) {
+                    for y in (3..12).step_by(2) {
+                        want.push((x, y));
+                    }
+                }
+                assert_eq!(seen, want, "step {step}, budget {budget}");
+            }
+        }
+    }
+}

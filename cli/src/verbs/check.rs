@@ -1,0 +1,202 @@
+//! `check`: verifies containers. Never writes.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use orthant::{CheckLevel, Json, Problem};
+
+use crate::exit::{Failure, Result};
+use crate::json::{answer, ints, maybe_text, object, text, uint};
+use crate::session::{Session, print_json, stdout};
+use crate::target::slashed;
+use crate::text::escape;
+
+/// Arguments of `check`.
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// Containers
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// How much is looked at
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t = Level::Full)]
+    level: Level,
+}
+
+/// How much is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Level {
+    /// The index alone
+    Quick,
+    /// The index, all documents, and the checksum of every payload
+    Full,
+    /// As full, and every chunk decoded
+    Data,
+}
+
+impl Level {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Quick => "quick",
+            Self::Full => "full",
+            Self::Data => "data",
+        }
+    }
+}
+
+pub(crate) fn run(args: &Check, session: &Session) -> Result<()> {
+    if let [file] = args.files.as_slice() {
+        // One file that cannot be opened is that error, with its own exit code.
+        let outcome = check(file, args.level, session)?;
+        outcome.print(file, args.level, session)?;
+        return if outcome.ok() {
+            Ok(())
+        } else {
+            Err(Failure::Negative)
+        };
+    }
+    let (mut good, mut bad) = (0_u64, 0_u64);
+    for file in &args.files {
+        match check(file, args.level, session) {
+            Ok(outcome) => {
+                outcome.print(file, args.level, session)?;
+                if outcome.ok() {
+                    good = good.saturating_add(1);
+                } else {
+                    bad = bad.saturating_add(1);
+                }
+            }
+            Err(Failure::ClosedPipe) => return Err(Failure::ClosedPipe),
+            Err(failure) => {
+                bad = bad.saturating_add(1);
+                print_unopened(file, args.level, &failure, session)?;
+            }
+        }
+    }
+    if !session.json() {
+        stdout(|out| writeln!(out, "{good} ok, {bad} failed"))?;
+    }
+    if bad == 0 {
+        Ok(())
+    } else {
+        Err(Failure::Negative)
+    }
+}
+
+struct Outcome {
+    generation: u64,
+    problems: Vec<Problem>,
+}
+
+fn check(file: &Path, level: Level, session: &Session) -> Result<Outcome> {
+    let snapshot = session.snapshot(file)?;
+    let library_level = match level {
+        Level::Quick => CheckLevel::Quick,
+        Level::Full => CheckLevel::Full,
+        Level::Data => CheckLevel::Data,
+    };
+    let bar = session.bar(0, "check");
+    let mut problems = Vec::new();
+    let progress = |done, total| {
+        bar.at(done, total);
+        ControlFlow::Continue(())
+    };
+    snapshot.check(library_level, progress, |p| problems.push(p))?;
+    Ok(Outcome {
+        generation: snapshot.generation(),
+        problems,
+    })
+}
+
+impl Outcome {
+    fn ok(&self) -> bool {
+        self.problems.iter().all(|p| p.warning)
+    }
+
+    fn print(&self, file: &Path, level: Level, session: &Session) -> Result<()> {
+        if session.json() {
+            let problems = self.problems.iter().map(problem).collect();
+            return print_json(&answer(
+                "check",
+                members(file, self.ok(), level, uint(self.generation), problems),
+            ));
+        }
+        stdout(|out| {
+            for p in &self.problems {
+                let kind = if p.warning { "warning" } else { "damaged" };
+                writeln!(out, "{kind}: {}", escape(&p.error.to_string()))?;
+            }
+            let verdict = if self.ok() { "ok" } else { "damaged" };
+            writeln!(
+                out,
+                "{}: {verdict}, generation {}, level {}",
+                escape(&file.to_string_lossy()),
+                self.generation,
+                level.name()
+            )
+        })
+    }
+}
+
+fn members(
+    file: &Path,
+    ok: bool,
+    level: Level,
+    generation: Json,
+    problems: Vec<Json>,
+) -> [(&'static str, Json); 5] {
+    [
+        ("file", text(file.to_string_lossy())),
+        ("ok", Json::Bool(ok)),
+        ("level", text(level.name())),
+        ("generation", generation),
+        ("problems", Json::Array(problems)),
+    ]
+}
+
+fn problem(p: &Problem) -> Json {
+    let e = &p.error;
+    object([
+        ("code", text(e.kind().code())),
+        ("invariant", uint(p.invariant.into())),
+        ("array", maybe_text(e.array().map(slashed))),
+        (
+            "chunk",
+            e.chunk().map_or(Json::Null, |c| ints(c.iter().copied())),
+        ),
+        ("offset", e.offset().map_or(Json::Null, uint)),
+        ("expected", maybe_text(e.expected_value())),
+        ("found", maybe_text(e.found_value())),
+        ("text", text(e.to_string())),
+        ("warning", Json::Bool(p.warning)),
+    ])
+}
+
+/// One of several files that could not even be opened.
+fn print_unopened(file: &Path, level: Level, failure: &Failure, session: &Session) -> Result<()> {
+    if session.json() {
+        let fault = object([
+            ("code", text(failure.code())),
+            ("invariant", Json::Null),
+            ("array", Json::Null),
+            ("chunk", Json::Null),
+            ("offset", Json::Null),
+            ("expected", Json::Null),
+            ("found", Json::Null),
+            ("text", text(failure.message())),
+            ("warning", Json::Bool(false)),
+        ]);
+        return print_json(&answer(
+            "check",
+            members(file, false, level, Json::Null, vec![fault]),
+        ));
+    }
+    stdout(|out| {
+        writeln!(
+            out,
+            "{}: cannot be opened: {}",
+            escape(&file.to_string_lossy()),
+            escape(failure.message())
+        )
+    })
+}
