@@ -264,7 +264,7 @@ impl Column {
         let (_, room) = self.array.room(self.axis)?;
         let extent = self
             .array
-            .chunk_shape()
+            .stored_shape()
             .get(self.axis)
             .copied()
             .unwrap_or(1)

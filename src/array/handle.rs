@@ -144,8 +144,25 @@ impl DynArray {
         Ok(self.compiled()?.layout.document.origin.clone())
     }
 
-    /// Elements per axis of a chunk.
+    /// Elements per axis of a chunk; of an inner chunk where there are shards.
     pub fn chunk_shape(&self) -> Vec<u64> {
+        let compiled = self.last_known();
+        let inner = compiled.layout.pipeline.inner_shape();
+        inner.map_or_else(
+            || compiled.layout.document.chunk_shape.clone(),
+            |shape| shape.iter().map(|n| *n as u64).collect(),
+        )
+    }
+
+    /// Elements per axis of a shard; none where chunks are stored one by one.
+    pub fn shard_shape(&self) -> Option<Vec<u64>> {
+        let compiled = self.last_known();
+        let sharded = compiled.layout.pipeline.shard().is_some();
+        sharded.then(|| compiled.layout.document.chunk_shape.clone())
+    }
+
+    /// Elements per axis of what one index entry stands for: a shard where there are shards, else a chunk.
+    pub(crate) fn stored_shape(&self) -> Vec<u64> {
         self.last_known().layout.document.chunk_shape.clone()
     }
 

@@ -9,13 +9,14 @@ use std::cell::RefCell;
 
 use smallvec::SmallVec;
 
+use crate::codec::{is_repeated, repeat};
 use crate::error::{Error, Result};
 use crate::format::ObjectId;
 use crate::format::record::ChunkRecord;
 use crate::grid::{AxisMap, AxisSet, Copier, Picked};
 use crate::txn::View;
 
-use super::chunk::{constant_element, for_each_pair, is_repeated, repeat};
+use super::chunk::{constant_element, for_each_pair};
 use super::element::Elements;
 use super::layout::Layout;
 use super::parallel;

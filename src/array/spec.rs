@@ -72,13 +72,21 @@ impl<T: Element> ArraySpec<T> {
         self
     }
 
-    /// Elements per axis of a chunk, each at least 1. Default: about 1 MiB.
+    /// Elements per axis of a chunk, each at least 1. Default: about 1 MiB. With [`ArraySpec::shards`], the inner chunk.
     #[must_use]
     pub fn chunks(self, shape: impl IntoIterator<Item = u64>) -> Self {
         Self::of(self.inner.chunks(shape))
     }
 
-    /// Element coordinate where chunk 0 starts, per axis. Default: 0.
+    /// Elements per axis of a shard, which packs many chunks into one payload and is read in parts: a multiple of the
+    /// chunk on every axis. The codecs then apply to each chunk, with a CRC32C behind them, and the origin to the grid
+    /// of shards. Default: no shards.
+    #[must_use]
+    pub fn shards(self, shape: impl IntoIterator<Item = u64>) -> Self {
+        Self::of(self.inner.shards(shape))
+    }
+
+    /// Element coordinate where chunk 0 (shard 0, where there are shards) starts, per axis. Default: 0.
     #[must_use]
     pub fn origin(self, origin: impl IntoIterator<Item = i64>) -> Self {
         Self::of(self.inner.origin(origin))
@@ -121,6 +129,7 @@ pub struct DynArraySpec {
     data_type: DataType,
     domain: Option<Domain>,
     chunks: Option<Vec<u64>>,
+    shards: Option<Vec<u64>>,
     origin: Option<Vec<i64>>,
     dims: Option<Vec<String>>,
     fill: Option<Vec<u8>>,
@@ -141,6 +150,7 @@ impl DynArraySpec {
             data_type,
             domain,
             chunks: None,
+            shards: None,
             origin: None,
             dims: None,
             fill: None,
@@ -154,6 +164,13 @@ impl DynArraySpec {
     #[must_use]
     pub fn chunks(mut self, shape: impl IntoIterator<Item = u64>) -> Self {
         self.chunks = Some(shape.into_iter().collect());
+        self
+    }
+
+    /// See [`ArraySpec::shards`].
+    #[must_use]
+    pub fn shards(mut self, shape: impl IntoIterator<Item = u64>) -> Self {
+        self.shards = Some(shape.into_iter().collect());
         self
     }
 
@@ -210,19 +227,26 @@ impl DynArraySpec {
             _ => Ok(()),
         };
         agree("chunk shape", self.chunks.as_ref().map(Vec::len))?;
+        agree("shard shape", self.shards.as_ref().map(Vec::len))?;
         agree("origin", self.origin.as_ref().map(Vec::len))?;
         agree("axis names", self.dims.as_ref().map(Vec::len))?;
         agree("key order", self.key_order.as_ref().map(Vec::len))?;
         let codecs = self.codecs.clone().unwrap_or_else(Codec::default_profile);
+        let codecs = codec::resolve(&codecs, &self.data_type)?;
+        let (chunk_shape, codecs) = match &self.shards {
+            None => (self.chunks_or_default(domain), codecs),
+            Some(shard) => {
+                let default = || inner_of(shard, &self.data_type);
+                let inner = self.chunks.clone().unwrap_or_else(default);
+                (shard.clone(), vec![codec::shard_spec(&inner, codecs)])
+            }
+        };
         let natural = || (0..rank).filter_map(|a| u8::try_from(a).ok()).collect();
         let document = ArrayDocument {
-            codecs: codec::resolve(&codecs, &self.data_type)?,
+            codecs,
             domain: domain.bounds().to_vec(),
             origin: self.origin.clone().unwrap_or_else(|| vec![0; rank]),
-            chunk_shape: self
-                .chunks
-                .clone()
-                .unwrap_or_else(|| default_chunks(domain, &self.data_type)),
+            chunk_shape,
             fill: self
                 .fill
                 .clone()
@@ -244,15 +268,16 @@ impl DynArraySpec {
         Layout::new(document.clone(), limits)?;
         Ok(document)
     }
+
+    fn chunks_or_default(&self, domain: &Domain) -> Vec<u64> {
+        let chunks = self.chunks.clone();
+        chunks.unwrap_or_else(|| default_chunks(domain, &self.data_type))
+    }
 }
 
 /// About a mebibyte: the longest axis is halved until a chunk is that small.
 fn default_chunks(domain: &Domain, data_type: &DataType) -> Vec<u64> {
-    let item = data_type
-        .item_size()
-        .map_or(DEFAULT_VARIABLE_ITEM, |n| n as u64)
-        .max(1);
-    let wanted = u128::from(DEFAULT_CHUNK_BYTES.checked_div(item).unwrap_or(1).max(1));
+    let wanted = default_elements(data_type);
     let mut chunks: Vec<u64> = domain
         .extents()
         .map(|n| if n == 0 { DEFAULT_EMPTY_EXTENT } else { n })
@@ -268,6 +293,38 @@ fn default_chunks(domain: &Domain, data_type: &DataType) -> Vec<u64> {
         }
     }
     chunks
+}
+
+/// Elements that make about a mebibyte.
+fn default_elements(data_type: &DataType) -> u128 {
+    let item = data_type
+        .item_size()
+        .map_or(DEFAULT_VARIABLE_ITEM, |n| n as u64)
+        .max(1);
+    u128::from(DEFAULT_CHUNK_BYTES.checked_div(item).unwrap_or(1).max(1))
+}
+
+/// Inner chunks of about a mebibyte: the longest axis of the shard is divided by its smallest prime until they are.
+fn inner_of(shard: &[u64], data_type: &DataType) -> Vec<u64> {
+    let wanted = default_elements(data_type);
+    let mut inner = shard.to_vec();
+    while inner
+        .iter()
+        .try_fold(1_u128, |n, &e| n.checked_mul(u128::from(e)))
+        .is_none_or(|n| n > wanted)
+    {
+        match inner.iter_mut().max() {
+            Some(longest) if *longest > 1 => {
+                let n = *longest;
+                let prime = (2..)
+                    .take_while(|p: &u64| p.checked_mul(*p).is_some_and(|square| square <= n))
+                    .find(|p| n.is_multiple_of(*p));
+                *longest = n.checked_div(prime.unwrap_or(n)).unwrap_or(1);
+            }
+            _ => break,
+        }
+    }
+    inner
 }
 
 /// What can say where an array lies: a [`Domain`], or a [`Region`] whose ranges are closed.

@@ -344,3 +344,21 @@ fn a_strided_read_decodes_only_the_chunks_it_needs() {
         );
     }
 }
+
+#[test]
+fn a_sharded_array_reads_back_and_names_both_shapes() {
+    let w = writer();
+    let spec = ArraySpec::<i16>::new(region![-3..4, 0..8])
+        .chunks([2, 3])
+        .shards([4, 6])
+        .fill(-1);
+    let a = array(&w, 1, spec);
+    assert_eq!(a.chunk_shape(), [2, 3]);
+    assert_eq!(a.shard_shape().unwrap(), [4, 6]);
+    let cells: Vec<i16> = (0..56).collect();
+    a.write_slice(Region::all(), &cells).unwrap();
+    assert_eq!(a.read_vec(Region::all()).unwrap(), cells);
+    assert_eq!(a.chunks().unwrap().len(), 4);
+    let spec = ArraySpec::<i16>::new(region![0..512, 0..720]).shards([512, 1440]);
+    assert_eq!(array(&w, 2, spec).chunk_shape(), [512, 720]);
+}

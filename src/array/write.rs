@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::codec::repeat;
 use crate::error::{Error, Result};
 use crate::format::ObjectId;
 use crate::format::key;
@@ -21,7 +22,6 @@ use crate::grid::{AxisMap, AxisSet, Coords, Copier, Picked};
 use crate::limits::WRITE_CHUNKS_MAX;
 use crate::txn::{Change, Key, Value, View, WriterState};
 
-use super::chunk::repeat;
 use super::element::{Elements, Source};
 use super::layout::Layout;
 use super::parallel;

@@ -18,10 +18,13 @@ mod bytes;
 mod checksum;
 mod config;
 mod delta;
+mod fill;
 mod layout;
 mod output;
 mod pipeline;
 mod scratch;
+mod shard;
+mod shard_index;
 mod shuffle;
 mod spec;
 mod steps;
@@ -31,7 +34,10 @@ mod vlen;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use fill::{is_repeated, repeat};
 pub(crate) use pipeline::Pipeline;
+pub(crate) use shard::Shard;
+pub(crate) use shard_index::ShardIndex;
 pub use spec::Codec;
-pub(crate) use spec::{readers, resolve};
+pub(crate) use spec::{readers, resolve, shard_spec};
 pub(crate) use vlen::VariableItems;

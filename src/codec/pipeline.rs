@@ -15,11 +15,13 @@ use super::bytes::check_bools;
 use super::layout::Layout;
 use super::output::{Output, wrong_len};
 use super::scratch::Scratch;
+use super::shard::Shard;
 use super::steps::{ArrayStep, ByteStep, Place, Serializer, Size, Step, parse};
 use super::vlen::{VariableItems, Vlen};
 use crate::error::{Error, Result};
 use crate::format::document::CodecSpec;
 use crate::format::dtype::DataType;
+use crate::format::pipeline::SHARDING;
 use crate::limits::{CODECS_MAX, Limits};
 
 /// A compiled pipeline for one array: what its document's codecs do to one chunk.
@@ -33,6 +35,8 @@ pub(crate) struct Pipeline {
     item_count: usize,
     /// Bytes of a decoded chunk; for items of variable length the most it may have.
     decoded: Size,
+    /// Bytes of what the array-to-bytes codec makes of it: the same, but for shards.
+    serialized: Size,
     names: Vec<String>,
 }
 
@@ -65,6 +69,8 @@ impl Pipeline {
         }
         let (item_count, decoded) = chunk_size(chunk_shape, &layout, limits)?;
         let mut place = Place {
+            data_type,
+            fill,
             shape: chunk_shape
                 .iter()
                 .map(|n| usize::try_from(*n).unwrap_or(usize::MAX))
@@ -73,11 +79,18 @@ impl Pipeline {
             size: decoded,
             limits,
         };
+        let mut serialized = decoded;
         let (mut array, mut serializer, mut bytes) = (Vec::new(), None, Vec::new());
         for spec in codecs {
             match (parse(spec, &mut place)?, &serializer) {
                 (Step::Array(step), None) => array.push(step),
-                (Step::Serializer(step), None) => serializer = Some(step),
+                (Step::Serializer(step), None) => {
+                    if let Serializer::Shard(shard) = &step {
+                        serialized = shard.encoded_size();
+                    }
+                    place.size = serialized;
+                    serializer = Some(step);
+                }
                 (Step::Bytes(step), Some(_)) => {
                     place.size = step.encoded_size(place.size);
                     bytes.push(step);
@@ -106,6 +119,7 @@ impl Pipeline {
             bytes,
             item_count,
             decoded,
+            serialized,
             names: codecs.iter().map(|spec| spec.name.clone()).collect(),
             layout,
         })
@@ -136,6 +150,39 @@ impl Pipeline {
             && matches!(&self.serializer, Serializer::Bytes(b) if b.swap <= 1)
     }
 
+    /// The shard codec, if one serializes these chunks; then whether it is all there is, so that parts of a payload can be
+    /// read by themselves.
+    pub(crate) fn shard(&self) -> Option<(&Shard, bool)> {
+        let alone = self.array.is_empty() && self.bytes.is_empty();
+        match &self.serializer {
+            Serializer::Shard(shard) => Some((shard, alone)),
+            _ => None,
+        }
+    }
+
+    /// Elements per axis of the smallest block that is encoded by itself, in the axes of the array; none without shards.
+    pub(crate) fn inner_shape(&self) -> Option<Vec<usize>> {
+        let (shard, _) = self.shard()?;
+        let mut shape = shard.inner_shape().to_vec();
+        for step in self.array.iter().rev() {
+            if let ArrayStep::Transpose(transpose) = step {
+                shape = transpose.shape_before(&shape);
+            }
+        }
+        Some(shape)
+    }
+
+    /// True when every payload ends in a checksum of what stands before it.
+    pub(crate) fn ends_in_checksum(&self) -> bool {
+        matches!(self.bytes.last(), Some(ByteStep::Checksum(_)))
+    }
+
+    /// Length of a payload, or its bound.
+    pub(crate) fn encoded_size(&self) -> Size {
+        let sizes = self.bytes.iter();
+        sizes.fold(self.serialized, |size, step| step.encoded_size(size))
+    }
+
     /// Names of the codecs, in order.
     pub(crate) fn describe(&self) -> &[String] {
         &self.names
@@ -152,7 +199,7 @@ impl Pipeline {
             .map_err(|e| Error::invalid("boolean").found(e.found_value().unwrap_or_default()))?;
         let swaps = matches!(&self.serializer, Serializer::Bytes(b) if b.swap > 1);
         if self.array.is_empty() && !swaps {
-            return self.encode_bytes(decoded, out);
+            return self.serialize(decoded, out);
         }
         let item_len = self.layout.item_len.unwrap_or(1);
         let mut work = Scratch::take();
@@ -178,7 +225,53 @@ impl Pipeline {
         if let Serializer::Bytes(bytes) = &self.serializer {
             bytes.swap(work.first(len));
         }
-        self.encode_bytes(work.first(len), out)
+        self.serialize(work.first(len), out)
+    }
+
+    /// Encodes what the array-to-array codecs have made, its words in the order of `bytes` already.
+    fn serialize(&self, elements: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        match &self.serializer {
+            Serializer::Shard(shard) if self.bytes.is_empty() => shard.encode(elements, out),
+            Serializer::Shard(shard) => {
+                let mut work = Scratch::take();
+                shard.encode(elements, work.vec())?;
+                self.encode_bytes(work.as_slice(), out)
+            }
+            _ => self.encode_bytes(elements, out),
+        }
+    }
+
+    /// Undoes all but the array-to-array codecs.
+    fn deserialize(&self, encoded: &[u8], mask: u8, out: &mut [u8]) -> Result<()> {
+        match &self.serializer {
+            Serializer::Shard(shard) => {
+                let mut work = Scratch::take();
+                shard.decode(self.unwrapped(encoded, mask, &mut work)?, out)
+            }
+            Serializer::Bytes(bytes) => {
+                self.decode_bytes(encoded, mask, Output::Exact(&mut *out))?;
+                bytes.swap(out);
+                Ok(())
+            }
+            Serializer::Vlen(_) => self.vlen().map(|_| ()),
+        }
+    }
+
+    /// The bytes that the array-to-bytes codec made: the payload itself where no codec came after it.
+    fn unwrapped<'e>(
+        &self,
+        encoded: &'e [u8],
+        mask: u8,
+        work: &'e mut Scratch,
+    ) -> Result<&'e [u8]> {
+        if self.bytes.is_empty() {
+            self.plan(mask)?;
+            return Ok(encoded);
+        }
+        let max = self.serialized.max();
+        let out = work.vec();
+        self.decode_bytes(encoded, mask, Output::AtMost { out, max })?;
+        Ok(work.as_slice())
     }
 
     /// Decodes a payload into exactly `out`; `mask` says which codecs this chunk skipped.
@@ -191,8 +284,7 @@ impl Pipeline {
                 .found(out.len()));
         }
         if !self.moves() {
-            self.decode_bytes(encoded, mask, Output::Exact(&mut *out))?;
-            self.unswap(out);
+            self.deserialize(encoded, mask, out)?;
             for step in self.array.iter().rev() {
                 if let ArrayStep::Delta(delta) = step {
                     delta.decode(out);
@@ -202,8 +294,7 @@ impl Pipeline {
         }
         let item_len = self.layout.item_len.unwrap_or(1);
         let (mut work, len) = (Scratch::take(), out.len());
-        self.decode_bytes(encoded, mask, Output::Exact(work.first(len)))?;
-        self.unswap(work.first(len));
+        self.deserialize(encoded, mask, work.first(len))?;
         // What lies before the first transpose happens in the caller's buffer, to which that one moves the elements.
         let mut moves_left = self.array.iter().filter(|step| step.moves()).count();
         for step in self.array.iter().rev() {
@@ -227,19 +318,29 @@ impl Pipeline {
 
     /// Encodes a whole chunk of items of variable length. `out` is replaced.
     pub(crate) fn encode_variable(&self, items: &VariableItems, out: &mut Vec<u8>) -> Result<()> {
-        let vlen = self.vlen()?;
         if items.len() != self.item_count {
             return Err(Error::invalid("decoded chunk")
                 .expected(format_args!("{} items", self.item_count))
                 .found(items.len()));
         }
-        self.encode_bytes(&vlen.encode(items, self.decoded.max())?, out)
+        match &self.serializer {
+            Serializer::Shard(shard) if self.bytes.is_empty() => shard.encode_variable(items, out),
+            Serializer::Shard(shard) => {
+                let mut work = Scratch::take();
+                shard.encode_variable(items, work.vec())?;
+                self.encode_bytes(work.as_slice(), out)
+            }
+            _ => self.encode_bytes(&self.vlen()?.encode(items, self.decoded.max())?, out),
+        }
     }
 
     /// Decodes a payload of items of variable length.
     pub(crate) fn decode_variable(&self, encoded: &[u8], mask: u8) -> Result<VariableItems> {
-        let vlen = self.vlen()?;
         let mut work = Scratch::take();
+        if let Serializer::Shard(shard) = &self.serializer {
+            return shard.decode_variable(self.unwrapped(encoded, mask, &mut work)?);
+        }
+        let vlen = self.vlen()?;
         let max = self.decoded.max();
         let output = Output::AtMost {
             out: work.vec(),
@@ -252,21 +353,17 @@ impl Pipeline {
     fn vlen(&self) -> Result<Vlen> {
         match &self.serializer {
             Serializer::Vlen(vlen) => Ok(*vlen),
-            Serializer::Bytes(_) => Err(Error::type_mismatch("element type")
-                .expected("fixed-size elements")
-                .found("items of variable length")),
+            Serializer::Bytes(_) | Serializer::Shard(_) => {
+                Err(Error::type_mismatch("element type")
+                    .expected("fixed-size elements")
+                    .found("items of variable length"))
+            }
         }
     }
 
     /// True when a codec moves elements, so that the serialized chunk is not the decoded one with other bytes.
     fn moves(&self) -> bool {
         self.array.iter().any(ArrayStep::moves)
-    }
-
-    fn unswap(&self, bytes: &mut [u8]) {
-        if let Serializer::Bytes(serializer) = &self.serializer {
-            serializer.swap(bytes);
-        }
     }
 
     /// Runs the bytes-to-bytes codecs; only what the last of them makes is written to `out`.
@@ -343,7 +440,7 @@ impl Pipeline {
                 output.exactly("bytes", src.len())?.copy_from_slice(src);
                 Ok(())
             }
-            None => Err(wrong_len("bytes", self.decoded.max(), src.len())),
+            None => Err(wrong_len("bytes", self.serialized.max(), src.len())),
         }
     }
 
@@ -361,7 +458,7 @@ impl Pipeline {
                 .expected("bits of bytes-to-bytes codecs only")
                 .found(format_args!("{mask:#010b}")));
         }
-        let mut size = self.decoded;
+        let mut size = self.serialized;
         let mut plan = Plan::new();
         for (index, step) in self.bytes.iter().enumerate() {
             if !skipped(first.saturating_add(index)) {
@@ -424,6 +521,8 @@ fn check_serializer(
         Serializer::Bytes(_) => layout.item_len.is_some_and(|len| len > 0),
         Serializer::Vlen(Vlen::Utf8) => *data_type == DataType::String,
         Serializer::Vlen(Vlen::Bytes) => *data_type == DataType::Bytes,
+        // The inner pipeline has answered for itself.
+        Serializer::Shard(_) => layout.item_len != Some(0),
     };
     if !fits {
         return Err(order_error()
@@ -431,9 +530,10 @@ fn check_serializer(
             .found(match serializer {
                 Serializer::Bytes(_) => "bytes",
                 Serializer::Vlen(vlen) => vlen.name(),
+                Serializer::Shard(_) => SHARDING,
             }));
     }
-    if matches!(serializer, Serializer::Vlen(_)) && !array.is_empty() {
+    if layout.item_len.is_none() && !array.is_empty() {
         return Err(Error::unsupported(
             "array-to-array codec on items of variable length",
         ));

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::format::document::CodecSpec;
 use crate::format::dtype::DataType;
 use crate::format::json::Json;
-use crate::format::pipeline::{CodecKind, codecs_from_json};
+use crate::format::pipeline::{CodecKind, SHARDING, codecs_from_json};
 
 /// Level of zstd in the profiles.
 const ZSTD_LEVEL: i32 = 3;
@@ -109,11 +109,6 @@ impl Codec {
     /// Puts HDF5's Fletcher-32 behind the payload.
     pub fn fletcher32() -> Self {
         Self(Kind::Fletcher32)
-    }
-
-    /// A codec exactly as a document names it.
-    pub(crate) fn exact(spec: CodecSpec) -> Self {
-        Self(Kind::Exact(spec))
     }
 
     /// The profile `default`: shuffle where it helps, then zstd at level 3.
@@ -230,6 +225,28 @@ pub(crate) fn resolve(codecs: &[Codec], data_type: &DataType) -> Result<Vec<Code
     Ok(specs)
 }
 
+/// The codec of shards of such inner chunks: inner and index pipelines end in a checksum, so that parts of a shard can be
+/// read and verified without the rest.
+pub(crate) fn shard_spec(inner_shape: &[u64], mut codecs: Vec<CodecSpec>) -> CodecSpec {
+    if codecs.last().is_none_or(|codec| codec.name != "crc32c") {
+        codecs.push(bare("crc32c"));
+    }
+    let list = |codecs: &[CodecSpec]| Json::Array(codecs.iter().map(CodecSpec::to_json).collect());
+    let extent = |n: &u64| i64::try_from(*n).map_or(Json::U64(*n), Json::I64);
+    let index = [
+        with("bytes", "endian", Json::text("little")),
+        bare("crc32c"),
+    ];
+    CodecSpec::new(SHARDING)
+        .with(
+            "chunk_shape",
+            Json::Array(inner_shape.iter().map(extent).collect()),
+        )
+        .with("codecs", list(&codecs))
+        .with("index_codecs", list(&index))
+        .with("index_location", Json::text("end"))
+}
+
 /// Outside readers that decode such a pipeline, by what was tried with them: zarr-python 3.1.6, zarrita 0.7.5,
 /// zarrs 0.23.14, `TensorStore` 0.1.86.
 pub(crate) fn readers(codecs: &[CodecSpec], data_type: &DataType) -> Vec<&'static str> {
@@ -327,6 +344,13 @@ fn with(name: &str, key: &str, value: Json) -> CodecSpec {
     CodecSpec::new(name).with(key, value)
 }
 
+impl From<CodecSpec> for Codec {
+    /// A codec exactly as a document names it, for arrays that take over payloads of other software.
+    fn from(spec: CodecSpec) -> Self {
+        Self(Kind::Exact(spec))
+    }
+}
+
 impl FromStr for Codec {
     type Err = Error;
 
@@ -365,7 +389,7 @@ impl FromStr for Codec {
                 Some("big") => Ok(Self::bytes_big_endian()),
                 Some(p) => Err(unreadable(text).expected("little or big").found(p)),
             },
-            "vlen-utf8" | "vlen-bytes" => plain(Self::exact(bare(name))),
+            "vlen-utf8" | "vlen-bytes" => plain(Self::from(bare(name))),
             "transpose" => match parameter {
                 None => Err(unreadable(text)
                     .expected("the order of the axes, such as `transpose:1/0`")

@@ -13,6 +13,7 @@ use super::layout::Layout;
 #[cfg(feature = "lz4")]
 use super::lz4::Lz4;
 use super::output::Output;
+use super::shard::Shard;
 use super::shuffle::Shuffle;
 use super::transpose::Transpose;
 use super::vlen::Vlen;
@@ -20,6 +21,8 @@ use super::vlen::Vlen;
 use super::zstd::Zstd;
 use crate::error::{Error, Result};
 use crate::format::document::CodecSpec;
+use crate::format::dtype::DataType;
+use crate::format::pipeline::SHARDING;
 use crate::limits::Limits;
 
 /// Array to array.
@@ -29,11 +32,12 @@ pub(crate) enum ArrayStep {
     Delta(Delta),
 }
 
-/// Array to bytes: exactly one in a pipeline. Shards will be the third.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Array to bytes: exactly one in a pipeline.
+#[derive(Debug, Clone)]
 pub(crate) enum Serializer {
     Bytes(Bytes),
     Vlen(Vlen),
+    Shard(Box<Shard>),
 }
 
 /// Bytes to bytes.
@@ -58,7 +62,10 @@ pub(crate) enum Step {
 
 /// What the parsers know of the place a codec has in its pipeline.
 pub(crate) struct Place<'a> {
+    pub(crate) data_type: &'a DataType,
     pub(crate) layout: &'a Layout,
+    /// One element's bytes.
+    pub(crate) fill: &'a [u8],
     /// Shape of the array that reaches the codec; a transpose changes it.
     pub(crate) shape: Vec<usize>,
     /// Length of the bytes that reach the codec, or their bound.
@@ -110,6 +117,7 @@ pub(crate) fn parse(spec: &CodecSpec, place: &mut Place<'_>) -> Result<Step> {
             config.finish()?;
             serializer(Serializer::Vlen(Vlen::Bytes))
         }
+        SHARDING => serializer(Serializer::Shard(Box::new(Shard::parse(config, place)?))),
         "numcodecs.shuffle" => bytes(ByteStep::Shuffle(Shuffle::parse(
             config,
             place.layout.item_len,

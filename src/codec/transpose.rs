@@ -15,6 +15,7 @@ pub(crate) struct Transpose {
     forth: Vec<(usize, usize)>,
     /// Walk that decodes.
     back: Vec<(usize, usize)>,
+    order: Vec<usize>,
 }
 
 impl Transpose {
@@ -44,8 +45,20 @@ impl Transpose {
         let this = Self {
             forth: walk(shape, &order),
             back: walk(&permuted, &inverse),
+            order,
         };
         Ok((this, permuted))
+    }
+
+    /// The shape of a block whose permuted shape is `after`.
+    pub(crate) fn shape_before(&self, after: &[usize]) -> Vec<usize> {
+        let mut before = after.to_vec();
+        for (axis, &extent) in self.order.iter().zip(after) {
+            if let Some(slot) = before.get_mut(*axis) {
+                *slot = extent;
+            }
+        }
+        before
     }
 
     pub(crate) fn encode(&self, src: &[u8], item_len: usize, dst: &mut [u8]) {

@@ -10,6 +10,7 @@ mod fixtures;
 mod hostile;
 mod payloads;
 mod pipelines;
+mod shards;
 
 use super::{Codec, Pipeline, resolve};
 use crate::error::Result;
