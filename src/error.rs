@@ -469,7 +469,7 @@ impl Detail {
         })
     }
 
-    /// "ocean.orth:/model/temp chunk (-2, 0, 3) inner (0, 1): ", as far as known.
+    /// `ocean.orth:/model/temp chunk (-2, 0, 3) inner (0, 1): `, as far as known.
     fn write_place(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(file) = &self.file {
             write!(f, "{}", file.display())?;

@@ -11,6 +11,7 @@ use crate::catalog::{self, ObjectKind};
 use crate::container::{Container, Snapshot};
 use crate::error::{Error, Result};
 use crate::format::ObjectId;
+use crate::format::document::Document;
 use crate::format::extent::{Extent, NodeRef};
 use crate::format::key::{self, Key, tag};
 use crate::format::name::ObjectPath;
@@ -301,9 +302,7 @@ impl<F: FnMut(Problem)> Check<'_, F> {
         let view = self.snapshot.view().clone();
         self.arrays
             .insert(ObjectId::ROOT, (String::new(), ObjectKind::Group));
-        if let Err(e) = catalog::document(&view, ObjectId::ROOT) {
-            self.report(12, e.in_object("/"));
-        }
+        self.document(&view, ObjectId::ROOT, "/", ObjectKind::Group);
         let walk = match catalog::walk(&view, ObjectPath::default(), ObjectId::ROOT) {
             Ok(walk) => walk,
             Err(e) => return self.report(12, e),
@@ -317,31 +316,56 @@ impl<F: FnMut(Problem)> Check<'_, F> {
                 }
             };
             let path = path.to_string();
-            match entry.kind {
-                ObjectKind::Group => {
-                    if let Err(e) = catalog::document(&view, entry.id) {
-                        self.report(15, e.in_object(&path));
-                    }
-                }
-                ObjectKind::Array => {
-                    let shape = catalog::array_document(&view, entry.id).and_then(|d| {
-                        Ok(Shape {
-                            rank: d.domain.len(),
-                            key_order: d.key_order.clone(),
-                            grid: ChunkGrid::new(&d.origin, &d.chunk_shape)?,
-                            domain: Domain::new(d.domain.iter().map(|&(lo, hi)| lo..hi))?,
-                        })
-                    });
-                    match shape {
-                        Ok(shape) => self.documents.insert(entry.id, Some(shape)),
-                        Err(e) => {
-                            self.report(15, e.in_object(&path));
-                            self.documents.insert(entry.id, None)
-                        }
-                    };
-                }
+            let document = self.document(&view, entry.id, &path, entry.kind);
+            if entry.kind == ObjectKind::Array {
+                let shape = document.and_then(|d| self.shape(&d, &path));
+                self.documents.insert(entry.id, shape);
             }
             self.arrays.insert(entry.id, (path, entry.kind));
+        }
+    }
+
+    /// 15: the document of one object; `None` after a report.
+    fn document(
+        &mut self,
+        view: &View,
+        id: ObjectId,
+        path: &str,
+        kind: ObjectKind,
+    ) -> Option<Document> {
+        match catalog::checked_document(view, id, kind) {
+            Ok((document, true)) => Some(document),
+            Ok((document, false)) => {
+                let error = Error::corrupt("document")
+                    .expected("its one text")
+                    .found("another spelling of the same");
+                self.warn(15, error.in_object(path));
+                Some(document)
+            }
+            Err(e) => {
+                self.report(15, e.in_object(path));
+                None
+            }
+        }
+    }
+
+    fn shape(&mut self, document: &Document, path: &str) -> Option<Shape> {
+        let Document::Array(d) = document else {
+            return None;
+        };
+        let grid = ChunkGrid::new(&d.origin, &d.chunk_shape);
+        let domain = Domain::new(d.domain.iter().map(|&(lo, hi)| lo..hi));
+        match grid.and_then(|grid| Ok((grid, domain?))) {
+            Ok((grid, domain)) => Some(Shape {
+                rank: d.domain.len(),
+                key_order: d.key_order.clone(),
+                grid,
+                domain,
+            }),
+            Err(e) => {
+                self.report(15, e.in_object(path));
+                None
+            }
         }
     }
 

@@ -92,7 +92,7 @@ impl Attributes {
     /// # Errors
     ///
     /// Where the container cannot be read; each entry has its own result, so that one damaged value hides no other.
-    pub fn iter(&self) -> Result<AttributeEntries> {
+    pub fn entries(&self) -> Result<AttributeEntries> {
         let prefix = key::attribute_prefix(self.id);
         Ok(AttributeEntries {
             cursor: Some(prefix_cursor(&self.view, &prefix).map_err(|e| self.named(e))?),
@@ -106,9 +106,9 @@ impl Attributes {
     ///
     /// # Errors
     ///
-    /// The first one that [`Attributes::iter`] meets.
+    /// The first one that [`Attributes::entries`] meets.
     pub fn list(&self) -> Result<Vec<(String, AttributeValue)>> {
-        self.iter()?
+        self.entries()?
             .map(|(name, value)| Ok((name, value?)))
             .collect()
     }
@@ -118,7 +118,7 @@ impl Attributes {
     }
 }
 
-/// See [`Attributes::iter`]: a name, and its value or why it cannot be read.
+/// See [`Attributes::entries`]: a name, and its value or why it cannot be read.
 #[derive(Debug)]
 pub struct AttributeEntries {
     /// `None` after an error of the index itself.
@@ -170,11 +170,7 @@ fn about(name: &str, e: Error) -> Error {
 }
 
 /// The value of one attribute.
-pub(crate) fn get_attribute(
-    view: &View,
-    id: ObjectId,
-    name: &str,
-) -> Result<Option<AttributeValue>> {
+fn get_attribute(view: &View, id: ObjectId, name: &str) -> Result<Option<AttributeValue>> {
     view.get(&key::attribute(id, name))?
         .map(|value| decode(view, &value))
         .transpose()
@@ -182,7 +178,7 @@ pub(crate) fn get_attribute(
 }
 
 /// Sets attributes, all or none.
-pub(crate) fn set_attributes<N: AsRef<str>>(
+fn set_attributes<N: AsRef<str>>(
     view: &View,
     id: ObjectId,
     attributes: impl IntoIterator<Item = (N, AttributeValue)>,

@@ -261,21 +261,6 @@ pub(crate) fn rename(view: &View, from: &ObjectPath, to: &ObjectPath) -> Result<
     Ok(())
 }
 
-/// Replaces the document of an array.
-///
-/// # Errors
-///
-/// `NotFound` where the array is gone; what [`ArrayDocument::validate`] refuses.
-pub(crate) fn replace_document(view: &View, id: ObjectId, document: &ArrayDocument) -> Result<()> {
-    let writer = view.writer()?;
-    let _lock = lock(writer);
-    // Refuses a handle of a removed array.
-    lookup::document_text(view, id)?;
-    let value = document_value(view, document)?;
-    writer.stage(vec![(key::document(id), Some(value))]);
-    Ok(())
-}
-
 /// Checks a document and gives the value of its key, for operations that stage more with it.
 pub(crate) fn document_value(view: &View, document: &ArrayDocument) -> Result<Value> {
     let text = checked_text(view, document)?;

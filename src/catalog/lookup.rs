@@ -219,37 +219,37 @@ pub(crate) fn is_alive(view: &View, id: ObjectId) -> Result<bool> {
     Ok(view.get(&key::document(id))?.is_some())
 }
 
-/// The document of an object.
-pub(crate) fn document(view: &View, id: ObjectId) -> Result<Document> {
-    with_document(view, id, Document::parse)
-}
-
-/// The document of an array.
-pub(crate) fn array_document(view: &View, id: ObjectId) -> Result<ArrayDocument> {
-    with_document(view, id, ArrayDocument::parse)
-}
-
 /// The document of an array, from the value of its key.
 pub(crate) fn array_document_in(view: &View, value: &[u8]) -> Result<ArrayDocument> {
     parse_document(view, value, ArrayDocument::parse)
 }
 
-/// The document's bytes as stored, whatever they say.
-pub(crate) fn document_text(view: &View, id: ObjectId) -> Result<Vec<u8>> {
-    with_document(view, id, |bytes, _| Ok(bytes.to_vec()))
-}
-
-fn with_document<T>(
+/// The document of an object of that kind, and whether it is stored in its one text.
+pub(crate) fn checked_document(
     view: &View,
     id: ObjectId,
-    read: impl FnOnce(&[u8], &Limits) -> Result<T>,
-) -> Result<T> {
+    kind: ObjectKind,
+) -> Result<(Document, bool)> {
     let value = view.get(&key::document(id))?.ok_or_else(|| {
-        Error::not_found("object of this handle")
-            .found(format_args!("no document of object {}", id.0))
-            .help("it has been removed; look its path up again")
+        Error::corrupt("directory")
+            .expected("a document for each entry")
+            .found(format_args!("none for object {}", id.0))
     })?;
-    parse_document(view, &value, read)
+    let (document, is_one_text) = parse_document(view, &value, |bytes, limits| {
+        let document = Document::parse(bytes, limits)?;
+        let is_one_text = document.is_canonical(bytes);
+        Ok((document, is_one_text))
+    })?;
+    let found = match document {
+        Document::Group(_) => ObjectKind::Group,
+        Document::Array(_) => ObjectKind::Array,
+    };
+    if found == kind {
+        return Ok((document, is_one_text));
+    }
+    Err(Error::corrupt("document")
+        .expected(format_args!("node_type {kind}, as the directory says"))
+        .found(found))
 }
 
 fn parse_document<T>(

@@ -12,14 +12,9 @@ mod lookup;
 pub use attributes::{AttributeEntries, Attributes};
 pub use entry::ObjectKind;
 
-pub(crate) use attributes::{get_attribute, set_attributes};
-pub(crate) use edit::{
-    create_array, create_group, document_value, ensure_group, remove, rename, replace_document,
-};
-pub(crate) use entry::Entry;
+pub(crate) use edit::{create_array, create_group, document_value, ensure_group, remove, rename};
 pub(crate) use lookup::{
-    Children, Object, Walk, array_document, array_document_in, children, document, document_text,
-    is_alive, require_array, require_group, resolve, walk,
+    array_document_in, checked_document, children, require_array, require_group, resolve, walk,
 };
 
 #[cfg(test)]

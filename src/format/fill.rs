@@ -12,6 +12,7 @@ use super::base64;
 use super::dtype::{DataType, Field};
 use super::float::{BFLOAT16, BINARY16, BINARY32, BINARY64, FloatLayout};
 use super::json::Json;
+use super::time_text;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 
@@ -46,7 +47,7 @@ impl DataType {
     ///
     /// `InvalidArgument` with type and value where the value is not exactly one of the type's.
     pub fn element_from_json(&self, json: &Json) -> Result<Vec<u8>> {
-        self.from_json_rounding(json, Rounding::Exact)
+        self.json_to_bytes(json, Rounding::Exact)
     }
 
     /// The fill value of a document: as [`DataType::element_from_json`], but any finite number takes the nearest float,
@@ -54,11 +55,11 @@ impl DataType {
     pub(crate) fn fill_from_json(&self, json: &Json) -> Result<Vec<u8>> {
         match (self, json) {
             (Self::Structured(_), Json::Array(_)) => Err(refuse(self, json)),
-            _ => self.from_json_rounding(json, Rounding::Nearest),
+            _ => self.json_to_bytes(json, Rounding::Nearest),
         }
     }
 
-    fn from_json_rounding(&self, json: &Json, rounding: Rounding) -> Result<Vec<u8>> {
+    fn json_to_bytes(&self, json: &Json, rounding: Rounding) -> Result<Vec<u8>> {
         let refuse = || refuse(self, json);
         match self {
             Self::Bool => match json {
@@ -82,6 +83,7 @@ impl DataType {
                 let count = match json {
                     Json::I64(v) => *v,
                     Json::String(text) if text == NOT_A_TIME => i64::MIN,
+                    Json::String(text) => self.time_count(text, rounding).ok_or_else(refuse)?,
                     _ => return Err(refuse()),
                 };
                 Ok(count.to_le_bytes().to_vec())
@@ -149,7 +151,8 @@ impl DataType {
     }
 
     /// One element for output as JSON: numbers as numbers, non-finite floats as `"NaN"`, `"Infinity"`, `"-Infinity"`,
-    /// complex as `[re,im]`, records as lists, bytes as base64, text as text, "not a time" as `"NaT"`.
+    /// complex as `[re,im]`, records as lists, bytes as base64, text as text, points in time as `"2020-02-29T12:00:00"`, spans
+    /// of time as counts, "not a time" as `"NaT"`.
     ///
     /// Bytes that are no element of this type (a wrong length, text that is not UTF-8) give base64.
     pub fn element_to_json(&self, bytes: &[u8]) -> Json {
@@ -173,6 +176,26 @@ impl DataType {
             (_, Json::String(text)) => text,
             (_, json) => json.to_string(),
         }
+    }
+
+    /// The count of a point in time given as text; documents hold counts only.
+    fn time_count(&self, text: &str, rounding: Rounding) -> Option<i64> {
+        match self {
+            Self::Datetime64 { unit, scale } if rounding == Rounding::Exact => {
+                time_text::parse(text, *unit, *scale)
+            }
+            _ => None,
+        }
+    }
+
+    fn time_to_json(&self, count: i64, purpose: Purpose) -> Json {
+        let text = match self {
+            Self::Datetime64 { unit, scale } if purpose == Purpose::Show => {
+                time_text::format(count, *unit, *scale)
+            }
+            _ => None,
+        };
+        text.map_or(Json::I64(count), Json::String)
     }
 
     /// The number of one element of a float type, with every bit where the type is `float64`.
@@ -212,7 +235,7 @@ impl DataType {
             }
             Self::Datetime64 { .. } | Self::Timedelta64 { .. } => Some(match signed(bytes) {
                 i64::MIN => Json::text(NOT_A_TIME),
-                count => Json::I64(count),
+                count => self.time_to_json(count, purpose),
             }),
             Self::String => Some(Json::text(std::str::from_utf8(bytes).ok()?)),
             Self::Structured(fields) if purpose == Purpose::Show => record_to_json(fields, bytes),
@@ -244,7 +267,7 @@ fn refuse(data_type: &DataType, found: impl std::fmt::Display) -> Error {
         DataType::Bool => "true or false".to_owned(),
         DataType::Complex64 | DataType::Complex128 => format!("a {data_type} as [re,im]"),
         DataType::Datetime64 { .. } | DataType::Timedelta64 { .. } => {
-            format!("a {data_type} as an integer count, or NaT")
+            format!("a {data_type} as an integer count, a time such as 2020-02-29T12:00:00, or NaT")
         }
         DataType::String => "a text".to_owned(),
         DataType::RawBytes { length } => format!("base64 of {length} bytes"),
@@ -404,7 +427,8 @@ fn bare_text_to_json(data_type: &DataType, text: &str) -> Option<Json> {
         DataType::Datetime64 { .. } | DataType::Timedelta64 { .. } => text
             .eq_ignore_ascii_case(NOT_A_TIME)
             .then(|| Json::text(NOT_A_TIME))
-            .or_else(|| text.parse().ok().map(Json::I64)),
+            .or_else(|| text.parse().ok().map(Json::I64))
+            .or_else(|| Some(Json::text(text))),
         DataType::RawBytes { .. } | DataType::Bytes | DataType::Structured(_) => {
             Some(Json::text(text))
         }
@@ -724,6 +748,13 @@ mod tests {
             ),
             ("string", b"a,b", "\"a,b\"", "a,b"),
             ("bool", &[1], "true", "true"),
+            (
+                "datetime64:s",
+                &1_582_977_600_i64.to_le_bytes(),
+                "\"2020-02-29T12:00:00\"",
+                "2020-02-29T12:00:00",
+            ),
+            ("timedelta64:s", &90_i64.to_le_bytes(), "90", "90"),
         ] {
             let data_type = data_type(name);
             assert_eq!(data_type.element_to_json(bytes).to_string(), json);

@@ -625,8 +625,10 @@ mod tests {
 
     #[test]
     fn a_text_longer_than_the_limit_is_refused_before_it_is_parsed() {
-        let mut limits = Limits::default();
-        limits.value_bytes = 3;
+        let limits = Limits {
+            value_bytes: 3,
+            ..Limits::default()
+        };
         assert!(Json::parse("123", &limits).is_ok());
         assert_eq!(
             Json::parse("1234", &limits).unwrap_err().kind(),

@@ -2,6 +2,8 @@
 //!
 //! Holds the reading and writing of `descr` values. Must not read `.npy` headers or elements.
 
+use std::fmt::Write as _;
+
 use super::dtype::{DataType, Field, TimeUnit, time_step};
 use crate::error::{Error, Result};
 
@@ -27,7 +29,7 @@ impl DataType {
                     let comma = if i == 0 { "" } else { ", " };
                     let inner = field.data_type.numpy_descr()?;
                     let name = python_text(&field.name);
-                    text += &format!("{comma}({name}, '{inner}')");
+                    text.extend([comma, "(", &name, ", '", &inner, "')"]);
                 }
                 text + "]"
             }
@@ -136,7 +138,10 @@ fn python_text(text: &str) -> String {
     for c in text.chars() {
         match c {
             '\'' | '\\' => out.extend(['\\', c]),
-            c if c.is_control() => out += &format!("\\x{:02x}", u32::from(c)),
+            c if c.is_control() => {
+                // Writing to a `String` cannot fail.
+                let _ = write!(out, "\\x{:02x}", u32::from(c));
+            }
             c => out.push(c),
         }
     }

@@ -305,7 +305,7 @@ mod tests {
                 Tree::List(vec![Tree::Null, false.into(), true.into(), (-2_i64).into()]),
             ),
             ("b".into(), u64::MAX.into()),
-            ("".into(), (-0.0).into()),
+            (String::new(), (-0.0).into()),
             ("t".into(), "\u{e9}\0".into()),
         ]);
         let mut expected = vec![

@@ -229,7 +229,7 @@ mod tests {
             ("{a:i8,b:f32}", "[[1,0.5],[2,1.5]]"),
             ("r8", "[[\"AA==\"],[\"AQ==\"]]"),
             ("bool", "[true,false]"),
-            ("datetime64:s", "[0,\"NaT\"]"),
+            ("datetime64:s", "[\"1970-01-01T00:00:00\",\"NaT\"]"),
         ] {
             let value = array(data_type, json).unwrap();
             assert_eq!(value.to_json().to_string(), json);

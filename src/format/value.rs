@@ -225,7 +225,7 @@ fn typed(tree: &Tree) -> Option<TypedArray> {
     }
     let mut numbers = Vec::new();
     flatten(tree, &shape, &mut numbers)?;
-    let all = |test: fn(&&Tree) -> bool| numbers.iter().all(|n| test(n));
+    let all = |test: fn(&&Tree) -> bool| numbers.iter().all(test);
     let (data_type, bits): (DataType, fn(&Tree) -> Option<u64>) =
         if all(|n| matches!(n, Tree::F64(_))) {
             (DataType::Float64, |n| match n {

@@ -262,8 +262,10 @@ fn a_shard_needs_dividing_inner_chunks_within_the_count_and_its_own_pipelines() 
         let e = shard(from, to);
         assert_eq!(e.kind(), kind, "{to}: {e}");
     }
-    let mut limits = Limits::default();
-    limits.inner_chunks = 8;
+    let mut limits = Limits {
+        inner_chunks: 8,
+        ..Limits::default()
+    };
     assert!(Document::parse(SHARDED.as_bytes(), &limits).is_ok());
     limits.inner_chunks = 7;
     let e = Document::parse(SHARDED.as_bytes(), &limits).unwrap_err();
