@@ -17,6 +17,24 @@ use crate::txn::{Change, Cursor, View};
 /// The attributes of one group or array: names and [`AttributeValue`]s, listed by name.
 ///
 /// Reading works on every handle, changing only on one that a writer gave.
+///
+/// ```
+/// # fn main() -> orthant::Result<()> {
+/// let container = orthant::Container::in_memory()?;
+/// let writer = container.writer()?;
+/// let attributes = writer.root().attributes();
+/// attributes.set("title", "sea surface temperature")?;
+/// attributes.set("scale", 0.1_f32)?;
+/// attributes.set("levels", [1000_i64, 850, 500])?;
+/// writer.commit()?;
+///
+/// let attributes = container.snapshot()?.root().attributes();
+/// assert_eq!(attributes.get("title")?.unwrap().as_str(), Some("sea surface temperature"));
+/// assert_eq!(attributes.get("scale")?.unwrap().type_name(), "float32");
+/// assert_eq!(attributes.list()?.len(), 3);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Attributes {
     view: View,

@@ -456,6 +456,7 @@ impl<'de> Visitor<'de> for AnyValue {
 mod tests {
     use super::*;
     use crate::error::ErrorKind;
+    use proptest::prelude::*;
 
     fn parse(text: &str) -> Result<Json> {
         Json::parse(text, &Limits::default())
@@ -634,5 +635,81 @@ mod tests {
             Json::parse("1234", &limits).unwrap_err().kind(),
             ErrorKind::LimitExceeded
         );
+    }
+
+    /// Pieces of JSON and of what is nearly JSON.
+    fn nearly_json() -> impl Strategy<Value = String> {
+        let pieces = vec![
+            "{",
+            "}",
+            "[",
+            "]",
+            ",",
+            ":",
+            "\"a\"",
+            "\"b\"",
+            "\"\\u0061\"",
+            "\"\\ud800\"",
+            "\"",
+            "\\",
+            "null",
+            "true",
+            "0",
+            "-0",
+            "-",
+            "01",
+            "1.5",
+            "1e5",
+            "1e-400",
+            "1e400",
+            ".",
+            "9223372036854775808",
+            "-9223372036854775809",
+            "18446744073709551616",
+            " ",
+            "\n",
+            "\u{e9}",
+        ];
+        prop::collection::vec(prop::sample::select(pieces), 0..12).prop_map(|p| p.concat())
+    }
+
+    fn agrees(ours: &Json, other: &serde_json::Value) -> bool {
+        match (ours, other) {
+            (Json::Array(a), serde_json::Value::Array(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| agrees(a, b))
+            }
+            (Json::Object(a), serde_json::Value::Object(b)) => {
+                a.len() == b.len()
+                    && a.iter()
+                        .zip(b)
+                        .all(|(a, (n, b))| a.0 == *n && agrees(&a.1, b))
+            }
+            (Json::I64(a), b) => b.as_i64() == Some(*a),
+            (Json::U64(a), b) => b.as_u64() == Some(*a),
+            (Json::F64(a), b) => b.is_f64() && b.as_f64().map(f64::to_bits) == Some(a.to_bits()),
+            (Json::String(a), b) => b.as_str() == Some(a),
+            (Json::Bool(a), b) => b.as_bool() == Some(*a),
+            (Json::Null, b) => b.is_null(),
+            _ => false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_means_what_another_parser_makes_of_it_or_is_refused(text in nearly_json()) {
+            let other = serde_json::from_str::<serde_json::Value>(&text);
+            match (parse(&text), other) {
+                (Ok(ours), Ok(other)) => {
+                    prop_assert!(agrees(&ours, &other), "{text}: {ours}");
+                    prop_assert_eq!(parse(&ours.to_string()).unwrap().to_string(), ours.to_string());
+                }
+                (Ok(ours), Err(e)) => prop_assert!(false, "{text}: {ours}, but {e}"),
+                (Err(e), Ok(_)) => {
+                    let message = e.to_string();
+                    prop_assert!(message.contains("twice") || message.contains("2^64"), "{text}: {e}");
+                }
+                (Err(_), Err(_)) => {}
+            }
+        }
     }
 }

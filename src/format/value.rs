@@ -359,6 +359,7 @@ impl From<&String> for AttributeValue {
 mod tests {
     use super::*;
     use crate::error::ErrorKind;
+    use proptest::prelude::*;
 
     fn kept(value: &AttributeValue) -> AttributeValue {
         let limits = Limits::default();
@@ -550,5 +551,44 @@ mod tests {
             e(AttributeValue::Json(Json::Object(twice))),
             ErrorKind::InvalidArgument
         );
+    }
+
+    fn trees() -> impl Strategy<Value = Tree> {
+        let leaf = prop_oneof![
+            Just(Tree::Null),
+            any::<bool>().prop_map(Tree::Bool),
+            any::<i64>().prop_map(Tree::I64),
+            any::<u64>().prop_map(Tree::from),
+            any::<u64>().prop_map(|bits| Tree::F64(f64::from_bits(bits))),
+            ".{0,3}".prop_map(Tree::Text),
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            let members = prop::collection::btree_map(".{0,2}", inner.clone(), 0..4);
+            prop_oneof![
+                prop::collection::vec(inner, 0..4).prop_map(Tree::List),
+                members.prop_map(|m| Tree::Map(m.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_value_is_made_of_it_comes_back_and_shows_the_same(tree in trees()) {
+            let shown = tree.to_json();
+            let value = AttributeValue::from(tree);
+            prop_assert_eq!(kept(&value).to_json(), shown);
+        }
+
+        #[test]
+        fn any_bytes_are_a_value_or_an_error(
+            content in prop::sample::select(vec![Content::Json, Content::Typed, Content::Tree]),
+            bytes in prop::collection::vec(prop_oneof![0..10_u8, any::<u8>()], 0..40)
+        ) {
+            let limits = Limits::default();
+            if let Ok(value) = AttributeValue::decode(content, &bytes, &limits) {
+                value.encode(&limits).unwrap();
+                let _ = (value.to_json(), value.type_name(), value.as_f64());
+            }
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::error::ErrorKind;
+use proptest::prelude::*;
 
 /// The worked examples of the specification.
 const SHARDED: &str = r#"{"zarr_format":3,"node_type":"array","shape":[72,720,1440],"data_type":"float32","chunk_grid":{"name":"regular","configuration":{"chunk_shape":[48,360,720]}},"chunk_key_encoding":{"name":"default","configuration":{"separator":"/"}},"fill_value":"NaN","codecs":[{"name":"sharding_indexed","configuration":{"chunk_shape":[24,180,360],"codecs":[{"name":"bytes","configuration":{"endian":"little"}},{"name":"zstd","configuration":{"level":3,"checksum":false}},{"name":"crc32c"}],"index_codecs":[{"name":"bytes","configuration":{"endian":"little"}},{"name":"crc32c"}],"index_location":"end"}}],"dimension_names":["time","y","x"],"orthant":{"must_understand":false,"domain":[[-72,0],[0,720],[0,1440]],"origin":[0,0,0],"key_order":[0,1,2]}}"#;
@@ -373,5 +374,23 @@ fn a_group_in_an_arrays_place_is_corrupt() {
     assert!(e.is_corruption());
     for text in ["", "[]", "{}", "3", "{\"zarr_format\":3}"] {
         assert!(parse(text).unwrap_err().is_corruption(), "{text}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_damaged_document_is_an_error_or_one_that_keeps_every_rule(
+        which in 0..3_usize, edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)
+    ) {
+        let mut bytes = [SHARDED, GROUP, PLAIN][which].as_bytes().to_vec();
+        for (at, byte) in edits {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if let Ok(document) = Document::parse(&bytes, &Limits::default()) {
+            let text = document.to_text();
+            let again = Document::parse(text.as_bytes(), &Limits::default()).unwrap();
+            prop_assert_eq!(again.to_text(), text);
+        }
     }
 }
