@@ -23,7 +23,7 @@ pub struct Group {
 /// A member of the hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// The path from the container's root, without a leading slash.
+    /// The path from the container's root, with a slash before each name.
     pub path: String,
     /// The last part of the path.
     pub name: String,
@@ -40,7 +40,7 @@ impl Group {
         }
     }
 
-    /// The path from the container's root, without a leading slash; empty for the root.
+    /// The path from the container's root, with a slash before each name; `/` for the root.
     pub fn path(&self) -> String {
         self.path.to_string()
     }

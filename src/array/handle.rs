@@ -113,7 +113,7 @@ impl DynArray {
         })
     }
 
-    /// The array's path, without a leading slash.
+    /// The array's path, with a slash before each name.
     pub fn path(&self) -> &str {
         &self.inner.path
     }
