@@ -2,6 +2,8 @@
 //!
 //! Each verb's own arguments stand beside the verb. Must not hold behaviour.
 
+use std::io::IsTerminal as _;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::verbs;
@@ -31,6 +33,10 @@ pub(crate) struct Cli {
 
 /// Options that every verb takes.
 #[derive(Debug, Clone, Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line, and none excludes another"
+)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Globals {
     /// Answer in JSON on stdout; errors are one line of JSON on stderr
@@ -80,6 +86,20 @@ pub(crate) enum Color {
     Never,
     /// Always
     Always,
+}
+
+impl Color {
+    /// Whether what people read on stderr has colour.
+    pub(crate) fn on_stderr(self) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Auto => {
+                std::io::stderr().is_terminal()
+                    && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
+            }
+        }
+    }
 }
 
 /// The commit message of writing verbs.

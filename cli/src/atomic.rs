@@ -97,11 +97,6 @@ impl Output {
             }
         }
     }
-
-    /// The failure of a write to this output.
-    pub(crate) fn failed(&self, e: &io::Error) -> Failure {
-        Failure::io("write", &self.target, e)
-    }
 }
 
 impl Write for Output {

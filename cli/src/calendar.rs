@@ -17,6 +17,24 @@ pub(crate) struct Span {
     pub(crate) end: i128,
 }
 
+/// Which calendar a date is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Calendar {
+    /// Gregorian throughout.
+    Proleptic,
+    /// CF's `standard`: Julian before 15 October 1582.
+    Standard,
+}
+
+impl Calendar {
+    fn days(self, year: i64, month: i64, day: i64) -> i64 {
+        match self {
+            Self::Proleptic => days_from_civil(year, month, day),
+            Self::Standard => days_from_standard(year, month, day),
+        }
+    }
+}
+
 /// Days from 1970-01-01 to a date; months and days may lie outside their year and month.
 #[expect(
     clippy::integer_division,
@@ -53,7 +71,7 @@ pub(crate) fn civil_from_days(days: i64) -> (i64, i64, i64) {
 }
 
 /// Days from 1970-01-01 to a date of CF's `standard` calendar: Julian before 15 October 1582.
-pub(crate) fn days_from_standard(year: i64, month: i64, day: i64) -> i64 {
+fn days_from_standard(year: i64, month: i64, day: i64) -> i64 {
     let gregorian = days_from_civil(year, month, day);
     if gregorian >= days_from_civil(1582, 10, 15) {
         return gregorian;
@@ -72,8 +90,9 @@ pub(crate) fn days_from_standard(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// Reads `2020`, `2020-02`, `2020-02-01`, `2020-02-01T12`, `..T12:30`, `..T12:30:15.5`, with a space for the `T` and an
-/// optional `Z` or `+01:00`; `days` counts a date's days from 1970-01-01.
-pub(crate) fn parse(text: &str, days: fn(i64, i64, i64) -> i64) -> Option<Span> {
+/// optional `Z` or `+01:00`.
+pub(crate) fn parse(text: &str, calendar: Calendar) -> Option<Span> {
+    let days = |year, month, day| calendar.days(year, month, day);
     let text = text.trim();
     let (date, time) = match text.find(['T', 't', ' ']) {
         Some(at) => (
@@ -229,24 +248,27 @@ mod tests {
     #[test]
     fn a_date_lasts_as_long_as_it_says() {
         let days = |text: &str| {
-            let s = parse(text, days_from_civil).unwrap();
-            ((s.start / DAY), (s.end - s.start) / DAY)
+            let s = parse(text, Calendar::Proleptic).unwrap();
+            (s.start.div_euclid(DAY), (s.end - s.start).div_euclid(DAY))
         };
         assert_eq!(days("1970"), (0, 365));
         assert_eq!(days("1972-02"), (761, 29));
         assert_eq!(days("1970-01-02"), (1, 1));
         assert_eq!(days("1969-12-31"), (-1, 1));
-        let s = parse("1970-01-01T00:00:01.25", days_from_civil).unwrap();
-        assert_eq!(s.start, SECOND + SECOND / 4);
-        assert_eq!(s.end - s.start, SECOND / 100);
+        let s = parse("1970-01-01T00:00:01.25", Calendar::Proleptic).unwrap();
+        assert_eq!(s.start, (SECOND * 5).div_euclid(4));
+        assert_eq!((s.end - s.start) * 100, SECOND);
         assert_eq!(
-            parse("1970-01-01 01:00+01:00", days_from_civil)
+            parse("1970-01-01 01:00+01:00", Calendar::Proleptic)
                 .unwrap()
                 .start,
             0
         );
         assert_eq!(
-            parse("1-1-1 00:00:0.0", days_from_civil).unwrap().start / DAY,
+            parse("1-1-1 00:00:0.0", Calendar::Proleptic)
+                .unwrap()
+                .start
+                .div_euclid(DAY),
             -719_162
         );
     }
@@ -273,7 +295,7 @@ mod tests {
             "2020T12",
             "2020-01-01T12:00:00:00",
         ] {
-            assert_eq!(parse(text, days_from_civil), None, "{text}");
+            assert_eq!(parse(text, Calendar::Proleptic), None, "{text}");
         }
     }
 

@@ -160,6 +160,19 @@ impl Failure {
         self
     }
 
+    /// Calls the file as the command line does, where the library looked it up by another spelling.
+    pub(crate) fn of_file(mut self, path: &Path) -> Self {
+        if let Self::Told(told) = &mut self {
+            let other = told.file.replace(path.to_owned()).unwrap_or_default();
+            if let Some(rest) = told.message.strip_prefix(&*other.to_string_lossy())
+                && !other.as_os_str().is_empty()
+            {
+                told.message = format!("{}{rest}", path.display());
+            }
+        }
+        self
+    }
+
     /// Adds the array concerned.
     pub(crate) fn in_array(mut self, path: &str) -> Self {
         if let Self::Told(told) = &mut self {
@@ -183,7 +196,7 @@ impl Failure {
 
     /// The same failure where the fault lies in an argument, whatever the library calls it: a source file or a type
     /// name that cannot be used is no damaged container.
-    pub(crate) fn as_argument(mut self) -> Self {
+    pub(crate) fn into_argument(mut self) -> Self {
         if let Self::Told(told) = &mut self
             && told.exit == Exit::Container
         {
@@ -219,14 +232,25 @@ impl Failure {
     }
 
     /// What goes to stderr: a sentence and a `help:` line, or one line of JSON.
-    pub(crate) fn to_stderr(&self, json: bool) -> Option<String> {
+    pub(crate) fn to_stderr(&self, json: bool, color: bool) -> Option<String> {
+        let lead = |word: &str, style: &str| {
+            if color {
+                format!("\u{1b}[{style}m{word}\u{1b}[0m")
+            } else {
+                word.to_owned()
+            }
+        };
         match self {
             Self::Negative | Self::ClosedPipe | Self::Silent(_) => None,
             Self::Told(told) if json => Some(told.to_json().to_string()),
             Self::Told(told) => {
-                let mut out = format!("orthant: {}", escape(&told.message));
+                let mut out = lead("orthant:", "1;31");
+                out.push(' ');
+                out.push_str(&escape(&told.sentence()));
                 if let Some(help) = &told.help {
-                    out.push_str("\nhelp: ");
+                    out.push('\n');
+                    out.push_str(&lead("help:", "1"));
+                    out.push(' ');
                     out.push_str(&escape(help));
                 }
                 Some(out)
@@ -236,12 +260,31 @@ impl Failure {
 }
 
 impl Told {
+    /// The message, which always says of which file and array it speaks.
+    fn sentence(&self) -> String {
+        let mut place = String::new();
+        if let Some(file) = &self.file {
+            place.push_str(&file.display().to_string());
+        }
+        if let Some(array) = &self.array {
+            if !place.is_empty() {
+                place.push(':');
+            }
+            place.push_str(array);
+        }
+        if place.is_empty() || self.message.contains(&place) {
+            self.message.clone()
+        } else {
+            format!("{place}: {}", self.message)
+        }
+    }
+
     fn to_json(&self) -> Json {
         let maybe = |t: &Option<String>| t.as_ref().map_or(Json::Null, text);
         object([
             ("schema", text("orthant/error/1")),
             ("code", text(self.code)),
-            ("message", text(&self.message)),
+            ("message", text(self.sentence())),
             (
                 "file",
                 self.file
@@ -329,10 +372,10 @@ mod tests {
     fn a_library_error_keeps_its_sentence_and_moves_its_remedy_to_a_line_of_its_own() {
         let e = "-1".parse::<orthant::DataType>().unwrap_err();
         let f = Failure::from(e);
-        let out = f.to_stderr(false).unwrap();
+        let out = f.to_stderr(false, false).unwrap();
         assert!(out.starts_with("orthant: data type"), "{out}");
         assert_eq!(f.code(), "invalid_argument");
-        let json: Json = f.to_stderr(true).unwrap().parse().unwrap();
+        let json: Json = f.to_stderr(true, false).unwrap().parse().unwrap();
         assert_eq!(
             json.get("schema").and_then(Json::as_str),
             Some("orthant/error/1")
@@ -344,7 +387,9 @@ mod tests {
 
     #[test]
     fn control_characters_of_a_message_cannot_reach_the_terminal() {
-        let out = Failure::usage("a\u{1b}[31mb").to_stderr(false).unwrap();
+        let out = Failure::usage("a\u{1b}[31mb")
+            .to_stderr(false, false)
+            .unwrap();
         assert!(!out.contains('\u{1b}'));
     }
 
@@ -352,6 +397,6 @@ mod tests {
     fn a_closed_pipe_is_no_error() {
         let f = Failure::stdout(&io::Error::from(io::ErrorKind::BrokenPipe));
         assert!(matches!(f, Failure::ClosedPipe));
-        assert!(f.to_stderr(true).is_none());
+        assert!(f.to_stderr(true, false).is_none());
     }
 }

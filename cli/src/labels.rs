@@ -10,7 +10,7 @@ use orthant::{
     TimeUnit,
 };
 
-use crate::calendar::{self, DAY, SECOND};
+use crate::calendar::{self, Calendar, DAY, SECOND};
 use crate::exit::{Failure, Result};
 use crate::json::element;
 use crate::selection::axis_of;
@@ -34,9 +34,9 @@ enum Label {
 impl Label {
     fn order(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
-            (Self::Int(a), Self::Int(b)) => Some(a.cmp(b)),
+            (Self::Int(a), Self::Int(b))
+            | (Self::Time { start: a, .. }, Self::Time { start: b, .. }) => Some(a.cmp(b)),
             (Self::Text(a), Self::Text(b)) => Some(a.cmp(b)),
-            (Self::Time { start: a, .. }, Self::Time { start: b, .. }) => Some(a.cmp(b)),
             _ => self.number()?.partial_cmp(&other.number()?),
         }
     }
@@ -80,7 +80,7 @@ enum Scale {
     Cf {
         unit: i128,
         epoch: i128,
-        days: fn(i64, i64, i64) -> i64,
+        calendar: Calendar,
     },
 }
 
@@ -261,19 +261,19 @@ impl Coordinates {
     }
 
     fn one(&self, text: &str, label: &Label) -> Result<RegionItem> {
-        let exact = |v: &Label| v.order(label) == Some(Ordering::Equal);
-        if let Some(i) = self.values.iter().position(exact) {
-            return Ok(RegionItem::Index(Bound::At(self.coordinate(i))));
-        }
-        // A date stands for all instants in it.
-        let within = |v: &&Label| label.precedes(v) && label.reaches(v);
-        match self.values.iter().filter(within).count() {
-            0 => Err(Failure::usage(format!(
+        // A date stands for all instants in it, as it does for pandas.
+        let within = |v: &Label| label.precedes(v) && label.reaches(v);
+        let mut found = (self.values.iter().enumerate()).filter(|(_, v)| within(v));
+        match (found.next(), found.next()) {
+            (None, _) => Err(Failure::usage(format!(
                 "{} has no element {text}; it runs from {} to {}",
                 slashed(&self.path),
-                self.shown(self.values.first()),
-                self.shown(self.values.last())
+                shown(self.values.first()),
+                shown(self.values.last())
             ))),
+            (Some((i, v)), None) if v.order(label) == Some(Ordering::Equal) => {
+                Ok(RegionItem::Index(Bound::At(self.coordinate(i))))
+            }
             _ => self.range(Some(label), Some(label)),
         }
     }
@@ -332,17 +332,18 @@ impl Coordinates {
         self.first
             .saturating_add(i64::try_from(i).unwrap_or(i64::MAX))
     }
+}
 
-    fn shown(&self, label: Option<&Label>) -> String {
-        match label {
-            None => "nothing".to_owned(),
-            Some(Label::Int(v)) => v.to_string(),
-            Some(Label::Float(v)) => v.to_string(),
-            Some(Label::Text(t)) => t.clone(),
-            Some(Label::Time { start, .. }) => {
-                let nanoseconds = start.div_euclid(1_000_000_000);
-                i64::try_from(nanoseconds).map_or_else(|_| start.to_string(), calendar::rfc3339)
-            }
+/// A label for a message.
+fn shown(label: Option<&Label>) -> String {
+    match label {
+        None => "nothing".to_owned(),
+        Some(Label::Int(v)) => v.to_string(),
+        Some(Label::Float(v)) => v.to_string(),
+        Some(Label::Text(t)) => t.clone(),
+        Some(Label::Time { start, .. }) => {
+            let nanoseconds = start.div_euclid(1_000_000_000);
+            i64::try_from(nanoseconds).map_or_else(|_| start.to_string(), calendar::rfc3339)
         }
     }
 }
@@ -386,8 +387,8 @@ impl Scale {
             let v: f64 = text.parse().ok()?;
             (!v.is_nan()).then_some(Label::Float(v))
         };
-        let time = |days| {
-            calendar::parse(text, days).map(|s| Label::Time {
+        let time = |calendar| {
+            calendar::parse(text, calendar).map(|s| Label::Time {
                 start: s.start,
                 end: s.end,
             })
@@ -397,9 +398,13 @@ impl Scale {
                 DataType::String => Some(Label::Text(text.to_owned())),
                 _ => number(),
             },
-            Self::Datetime { .. } => time(calendar::days_from_civil),
+            Self::Datetime { .. } => time(Calendar::Proleptic),
             // A bare number counts the axis's own units, unless it looks like a year.
-            Self::Cf { unit, epoch, days } => time(*days).or_else(|| {
+            Self::Cf {
+                unit,
+                epoch,
+                calendar,
+            } => time(*calendar).or_else(|| {
                 let start = match number()? {
                     Label::Int(v) => v.checked_mul(*unit)?,
                     Label::Float(v) => scaled(v, *unit)?,
@@ -490,9 +495,9 @@ fn cf_scale(units: &str, calendar_name: Option<&str>) -> Result<Scale> {
     let Some((unit, epoch)) = units.split_once(" since ") else {
         return Ok(Scale::Plain);
     };
-    let days: fn(i64, i64, i64) -> i64 = match calendar_name.unwrap_or("standard") {
-        "standard" | "gregorian" => calendar::days_from_standard,
-        "proleptic_gregorian" => calendar::days_from_civil,
+    let calendar = match calendar_name.unwrap_or("standard") {
+        "standard" | "gregorian" => Calendar::Standard,
+        "proleptic_gregorian" => Calendar::Proleptic,
         // A number of units still selects: only dates have no meaning here.
         _ => return Ok(Scale::Plain),
     };
@@ -501,16 +506,16 @@ fn cf_scale(units: &str, calendar_name: Option<&str>) -> Result<Scale> {
         "hour" | "hours" | "hr" | "hrs" | "h" => 3600 * SECOND,
         "minute" | "minutes" | "min" | "mins" => 60 * SECOND,
         "second" | "seconds" | "sec" | "secs" | "s" => SECOND,
-        "millisecond" | "milliseconds" | "msec" | "msecs" | "ms" => SECOND / 1000,
-        "microsecond" | "microseconds" => SECOND / 1_000_000,
-        "nanosecond" | "nanoseconds" => SECOND / 1_000_000_000,
+        "millisecond" | "milliseconds" | "msec" | "msecs" | "ms" => 1_000_000_000_000_000,
+        "microsecond" | "microseconds" => 1_000_000_000_000,
+        "nanosecond" | "nanoseconds" => 1_000_000_000,
         _ => return Ok(Scale::Plain),
     };
-    match calendar::parse(epoch, days) {
+    match calendar::parse(epoch, calendar) {
         Some(span) => Ok(Scale::Cf {
             unit,
             epoch: span.start,
-            days,
+            calendar,
         }),
         None => Err(Failure::usage(format!(
             "units {units:?}: the time after `since` cannot be read"

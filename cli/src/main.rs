@@ -3,6 +3,11 @@
 //! Reads the command line, runs one verb, and turns what comes of it into an exit code. Uses the library's public
 //! surface only.
 
+#![expect(
+    clippy::doc_markdown,
+    reason = "doc comments of arguments are their help texts, where FILE:/PATH stands as users type it"
+)]
+
 mod args;
 mod atomic;
 mod calendar;
@@ -26,7 +31,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 
-use crate::args::Cli;
+use crate::args::{Cli, Color};
 use crate::exit::{Exit, Failure, Result};
 use crate::session::Session;
 
@@ -41,17 +46,21 @@ fn main() -> ExitCode {
     }
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let json = arguments.iter().any(|a| a == "--json");
+    let mut color = Color::Auto;
     let failure = match Cli::try_parse_from(&arguments) {
-        Ok(cli) => match run(cli) {
-            Ok(()) => return ExitCode::SUCCESS,
-            Err(failure) => failure,
-        },
+        Ok(cli) => {
+            color = cli.globals.color;
+            match run(cli) {
+                Ok(()) => return ExitCode::SUCCESS,
+                Err(failure) => failure,
+            }
+        }
         Err(e) => match from_clap(&e, json) {
             Ok(()) => return ExitCode::SUCCESS,
             Err(failure) => failure,
         },
     };
-    if let Some(text) = failure.to_stderr(json) {
+    if let Some(text) = failure.to_stderr(json, color.on_stderr()) {
         session::stderr_lines(&text);
     }
     failure.exit_code()

@@ -400,12 +400,9 @@ pub(crate) fn header_bytes(descr: &str, shape: &[u64]) -> Vec<u8> {
     } else {
         format!("'{descr}'")
     };
-    let mut extents: String = shape.iter().map(|n| format!("{n}, ")).collect();
-    if shape.len() != 1 {
-        extents = extents.trim_end_matches(", ").to_owned();
-    } else {
-        extents = extents.trim_end().to_owned();
-    }
+    // A tuple of one has a comma.
+    let comma = if shape.len() == 1 { "," } else { "" };
+    let extents = crate::text::list(shape) + comma;
     let dict = format!("{{'descr': {quoted}, 'fortran_order': False, 'shape': ({extents}), }}");
     // Version 3 is UTF-8; NumPy itself writes 1 wherever that can hold the text.
     let (version, prefix) = match (dict.is_ascii(), dict.len() < 65_000) {

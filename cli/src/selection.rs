@@ -346,7 +346,10 @@ mod tests {
         for text in ["time=2020-01-01", "time=1.5:2", "time=noon"] {
             let e = from_flags(&[text.into()], &dims(), 3).unwrap_err();
             assert_eq!(e.code(), "invalid_argument", "{text}");
-            assert!(e.to_stderr(false).unwrap().contains("--label"), "{text}");
+            assert!(
+                e.to_stderr(false, false).unwrap().contains("--label"),
+                "{text}"
+            );
         }
     }
 

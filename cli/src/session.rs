@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use orthant::{Container, Json, Limits, Locking, OpenOptions, Snapshot, Writer};
 
-use crate::args::{Color, Globals, ReadVia};
+use crate::args::{Globals, ReadVia};
 use crate::exit::{Failure, Result};
 use crate::text::escape;
 
@@ -27,11 +27,6 @@ impl Session {
     /// Whether answers are JSON.
     pub(crate) fn json(&self) -> bool {
         self.globals.json
-    }
-
-    /// Whether `-v` was given.
-    pub(crate) fn verbose(&self) -> bool {
-        self.globals.verbose > 0
     }
 
     fn options(&self) -> OpenOptions {
@@ -54,7 +49,11 @@ impl Session {
 
     /// Opens a container for reading. A missing file is an error and stays missing.
     pub(crate) fn open(&self, file: &Path) -> Result<Container> {
-        let container = self.options().read_only(true).open(file)?;
+        let container = self
+            .options()
+            .read_only(true)
+            .open(file)
+            .map_err(|e| Failure::from(e).of_file(file))?;
         self.note_report(&container);
         Ok(container)
     }
@@ -67,7 +66,11 @@ impl Session {
     /// Opens an existing container for writing.
     pub(crate) fn writer(&self, file: &Path) -> Result<Writing> {
         self.warn_no_lock();
-        let container = self.options().read_only(false).open(file)?;
+        let container = self
+            .options()
+            .read_only(false)
+            .open(file)
+            .map_err(|e| Failure::from(e).of_file(file))?;
         self.note_report(&container);
         Ok(Writing {
             writer: container.writer()?,
@@ -80,7 +83,11 @@ impl Session {
         match std::fs::symlink_metadata(file) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 self.warn_no_lock();
-                let container = self.options().read_only(false).create(file)?;
+                let container = self
+                    .options()
+                    .read_only(false)
+                    .create(file)
+                    .map_err(|e| Failure::from(e).of_file(file))?;
                 let created = Some(file.to_owned());
                 Ok(Writing {
                     writer: container.writer()?,
@@ -94,7 +101,11 @@ impl Session {
     /// Makes an empty container; gives its generation.
     pub(crate) fn create(&self, file: &Path, message: Option<&str>) -> Result<u64> {
         self.warn_no_lock();
-        let container = self.options().read_only(false).create(file)?;
+        let container = self
+            .options()
+            .read_only(false)
+            .create(file)
+            .map_err(|e| Failure::from(e).of_file(file))?;
         match message {
             None => Ok(container.snapshot()?.generation()),
             Some(_) => {
@@ -109,13 +120,25 @@ impl Session {
 
     fn warn_no_lock(&self) {
         if self.globals.no_lock {
-            self.warn("writing without a lock: see to it that there is no other writer; no space is reused");
+            warn(
+                "writing without a lock: see to it that there is no other writer; no space is reused",
+            );
         }
     }
 
     /// Says in one line that the file was not as it should be.
     fn note_report(&self, container: &Container) {
         let report = container.report();
+        let file = container
+            .path()
+            .map(|p| p.display().to_string())
+            .unwrap_or_default();
+        if self.globals.verbose > 0 {
+            stderr(&format!(
+                "{file}: opened at generation {}",
+                report.generation
+            ));
+        }
         let mut parts = Vec::new();
         if report.fell_back {
             parts.push(format!(
@@ -136,10 +159,6 @@ impl Session {
             ));
         }
         if !parts.is_empty() {
-            let file = container
-                .path()
-                .map(|p| p.display().to_string())
-                .unwrap_or_default();
             stderr(&format!("note: {file}: {}", parts.join("; ")));
         }
     }
@@ -149,16 +168,6 @@ impl Session {
         if !self.globals.quiet {
             stderr(text);
         }
-    }
-
-    /// What was asked for and belongs on stderr, whatever `--quiet` says.
-    pub(crate) fn warnless(&self, text: &str) {
-        stderr(text);
-    }
-
-    /// Something the caller should know even under `--quiet`.
-    pub(crate) fn warn(&self, text: &str) {
-        stderr(&format!("warning: {text}"));
     }
 
     /// A progress bar over `total` steps of `what`; drawn only where a person watches.
@@ -176,18 +185,6 @@ impl Session {
         }
         bar.set_message(what);
         Bar(Some(bar))
-    }
-
-    /// Whether output for people on stdout may have colour.
-    pub(crate) fn color(&self) -> bool {
-        match self.globals.color {
-            Color::Always => true,
-            Color::Never => false,
-            Color::Auto => {
-                io::stdout().is_terminal()
-                    && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
-            }
-        }
     }
 }
 
@@ -253,6 +250,11 @@ impl Drop for Bar {
             bar.finish_and_clear();
         }
     }
+}
+
+/// Something the caller should know even under `--quiet`.
+pub(crate) fn warn(text: &str) {
+    stderr(&format!("warning: {text}"));
 }
 
 /// One line to stderr, its control characters shown; nobody is told when stderr is closed.

@@ -164,14 +164,14 @@ mod tests {
                 let pieces = cut(&bounds, &[step, 2], &[5, 4], budget);
                 let mut seen = Vec::new();
                 for p in &pieces {
-                    for x in (p[0].0..p[0].1).step_by(step as usize) {
+                    for x in (p[0].0..p[0].1).step_by(usize::try_from(step).unwrap()) {
                         for y in (p[1].0..p[1].1).step_by(2) {
                             seen.push((x, y));
                         }
                     }
                 }
                 let mut want = Vec::new();
-                for x in (-7..31).step_by(step as usize) {
+                for x in (-7..31).step_by(usize::try_from(step).unwrap()) {
                     for y in (3..12).step_by(2) {
                         want.push((x, y));
                     }

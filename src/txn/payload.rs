@@ -86,7 +86,7 @@ pub(crate) fn verify(extent: Extent, bytes: &[u8]) -> Result<()> {
     Err(Error::corrupt("payload")
         .at(extent.offset)
         .spanning(extent.len)
-        .expected(format_args!("crc32c {:08x}", extent.crc))
-        .found(format_args!("{found:08x}"))
+        .expected(format_args!("crc32c {:#010x}", extent.crc))
+        .found(format_args!("{found:#010x}"))
         .help("the stored bytes are damaged; restore them from a copy, or erase the chunk"))
 }

@@ -110,6 +110,6 @@ mod tests {
     #[test]
     fn bytes_of_any_length_are_refused_with_what_can_hold_them() {
         let e = Plan::of(&DataType::Bytes).unwrap_err();
-        assert!(e.to_stderr(false).unwrap().contains("--format raw"));
+        assert!(e.to_stderr(false, false).unwrap().contains("--format raw"));
     }
 }

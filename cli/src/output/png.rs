@@ -96,7 +96,7 @@ fn product(shape: &[u64]) -> u128 {
     reason = "colours have 256 steps, a double has enough"
 )]
 fn number(data_type: &DataType, bytes: &[u8]) -> Result<Option<f64>> {
-    let eight = || bytes.try_into().map(i64::from_le_bytes).unwrap_or(i64::MIN);
+    let eight = || bytes.try_into().map_or(i64::MIN, i64::from_le_bytes);
     match data_type {
         DataType::Datetime64 { .. } | DataType::Timedelta64 { .. } => {
             Ok(Some(eight()).filter(|v| *v != i64::MIN).map(|v| v as f64))

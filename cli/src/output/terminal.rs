@@ -35,8 +35,8 @@ impl Elision {
         }
     }
 
-    /// Whether anything is left out.
-    pub(crate) fn any(&self) -> bool {
+    #[cfg(test)]
+    fn any(&self) -> bool {
         self.cut.contains(&true)
     }
 

@@ -220,13 +220,13 @@ fn from_text(value: &str, data_type: Option<&str>) -> Result<AttributeValue> {
         Some(name) => {
             let data_type: DataType = parse_type(name)?;
             AttributeValue::from_typed_text(&data_type, value, &limits)
-                .map_err(|e| Failure::from(e).as_argument())
+                .map_err(|e| Failure::from(e).into_argument())
         }
     }
 }
 
 fn parse_type(name: &str) -> Result<DataType> {
-    name.parse().map_err(|e| Failure::from(e).as_argument())
+    name.parse().map_err(|e| Failure::from(e).into_argument())
 }
 
 /// The value that a file holds, or one attribute for each member of its object.
@@ -238,14 +238,14 @@ fn from_file(
     let content = std::fs::read_to_string(file).map_err(|e| Failure::io("read", file, &e))?;
     let json: Json = content
         .parse()
-        .map_err(|e| Failure::from(e).as_argument().in_file(file))?;
+        .map_err(|e| Failure::from(e).into_argument().in_file(file))?;
     let value = |json: Json| match data_type {
         None => Ok(AttributeValue::from(json)),
         Some(name) => {
             let typed = orthant::TypedArray::from_json(parse_type(name)?, &json);
             typed
                 .map(AttributeValue::Typed)
-                .map_err(|e| Failure::from(e).as_argument())
+                .map_err(|e| Failure::from(e).into_argument())
         }
     };
     match (name, json) {

@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Create, session: &Session) -> Result<()> {
         trial
             .writer()?
             .create_dyn_array(&target.path, spec)
-            .map_err(|e| Failure::from(e).as_argument().in_file(&target.file))?;
+            .map_err(|e| Failure::from(e).into_argument().in_file(&target.file))?;
     }
     let writer = session.writer_or_new(&target.file)?;
     let Some(spec) = spec else {
@@ -167,7 +167,9 @@ impl Create {
                 None => Ok(None),
             };
         };
-        let data_type: DataType = dtype.parse().map_err(|e| Failure::from(e).as_argument())?;
+        let data_type: DataType = dtype
+            .parse()
+            .map_err(|e| Failure::from(e).into_argument())?;
         let domain = match (&self.domain, &self.shape) {
             (Some(text), None) => domain(text)?,
             (None, Some(text)) => Domain::from_shape(&numbers::<u64>("--shape", text)?)?,
@@ -195,7 +197,7 @@ impl Create {
         if let Some(text) = &self.fill {
             let bytes = data_type
                 .element_from_text(text)
-                .map_err(|e| Failure::from(e).as_argument())?;
+                .map_err(|e| Failure::from(e).into_argument())?;
             spec = spec.fill_bytes(bytes);
         }
         if let Some(list) = &self.codecs {
@@ -243,5 +245,5 @@ pub(crate) fn named_chunks(text: &str, dims: &[Option<String>], shape: &[u64]) -
 
 /// The codecs of a `--codecs` argument.
 pub(crate) fn codecs(list: &str) -> Result<Vec<Codec>> {
-    Codec::list(list).map_err(|e| Failure::from(e).as_argument())
+    Codec::list(list).map_err(|e| Failure::from(e).into_argument())
 }

@@ -68,7 +68,7 @@ impl Taking<'_> {
             ("kind", text("group")),
         ];
         members.extend(describe::attributes(&group.attributes())?);
-        self.line(object(members));
+        self.line(&object(members));
         Ok(())
     }
 
@@ -83,12 +83,12 @@ impl Taking<'_> {
             ("sha256", text(&sha256)),
         ];
         members.extend(describe::attributes(&array.attributes())?);
-        self.line(object(members));
+        self.line(&object(members));
         self.arrays.push((slashed(array.path()), sha256));
         Ok(())
     }
 
-    fn line(&mut self, json: Json) {
+    fn line(&mut self, json: &Json) {
         self.whole.update(json.to_string().as_bytes());
         self.whole.update(b"\n");
     }
@@ -164,5 +164,10 @@ impl Write for Hashing<'_> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, b| {
+        // Writing to a `String` cannot fail.
+        let _ = write!(text, "{b:02x}");
+        text
+    })
 }

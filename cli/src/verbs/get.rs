@@ -102,7 +102,7 @@ pub(crate) fn run(args: &Get, session: &Session) -> Result<()> {
         }
     };
     if args.receipt && !session.json() {
-        session.warnless(&receipt_text(&receipt));
+        crate::session::stderr(&receipt_text(&receipt));
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 mod sources;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use orthant::{Block, Domain, DynArray, DynArraySpec, Json, Region, RegionItem, WriteReceipt};
@@ -82,6 +82,8 @@ struct Item {
 enum Outcome {
     /// Waits to be written.
     Planned(Box<Stream>),
+    /// Is being written.
+    Taken,
     Refused(String),
     Recoded {
         chunks: u64,
@@ -97,7 +99,7 @@ pub(crate) fn run(args: &Import, session: &Session) -> Result<()> {
     let target = Target::parse(to)?.whole()?;
     let mut items = Vec::new();
     for source in from {
-        args.plan(&PathBuf::from(source), &target, &mut items)?;
+        args.plan(Path::new(source), &target, &mut items)?;
     }
     args.check_names(&items)?;
     let planned = items
@@ -135,7 +137,7 @@ impl Import {
         }
     }
 
-    fn plan(&self, source: &PathBuf, target: &Target, items: &mut Vec<Item>) -> Result<()> {
+    fn plan(&self, source: &Path, target: &Target, items: &mut Vec<Item>) -> Result<()> {
         for found in sources::open(source)? {
             let item = match found {
                 Found::Array {
@@ -157,14 +159,14 @@ impl Import {
                         format!("{}/{name}", target.path)
                     };
                     Item {
-                        source: source.clone(),
+                        source: source.to_owned(),
                         inside,
                         path,
                         outcome: Outcome::Planned(stream),
                     }
                 }
                 Found::Refused { inside, reason } => Item {
-                    source: source.clone(),
+                    source: source.to_owned(),
                     inside,
                     path: String::new(),
                     outcome: Outcome::Refused(reason),
@@ -214,17 +216,19 @@ impl Import {
             session.writer_or_new(&target.file)?
         };
         for item in items.iter_mut() {
-            let Outcome::Planned(stream) =
-                std::mem::replace(&mut item.outcome, Outcome::Refused(String::new()))
-            else {
-                continue;
+            let stream = match std::mem::replace(&mut item.outcome, Outcome::Taken) {
+                Outcome::Planned(stream) => stream,
+                other => {
+                    item.outcome = other;
+                    continue;
+                }
             };
             self.resolve_path(item, target, &writer)?;
             let bytes_in = stream.bytes();
             let written = match self.grows() {
                 Some((axis, low)) => {
                     let array = writer.dyn_array(&item.path)?;
-                    let region = self.grow(&array, axis, low, &stream)?;
+                    let region = make_room(&array, axis, low, &stream)?;
                     copy(stream, &array, &region, session)?
                 }
                 None => {
@@ -266,10 +270,10 @@ impl Import {
         };
         let bytes_in = stream.bytes();
         let trial = orthant::Container::in_memory()?;
-        let array = trial
-            .writer()?
+        let writer = trial.writer()?;
+        let array = writer
             .create_dyn_array(&item.path, &self.spec(stream)?)
-            .map_err(|e| Failure::from(e).as_argument())?;
+            .map_err(|e| Failure::from(e).into_argument())?;
         if target.file.exists() {
             let snapshot = session.snapshot(&target.file)?;
             let there = snapshot.root().kind(&item.path)?.is_some();
@@ -320,51 +324,51 @@ impl Import {
         }
         Ok(spec)
     }
+}
 
-    /// Makes room at one end of an axis; gives the box that is new.
-    fn grow(&self, array: &DynArray, axis: &str, low: bool, stream: &Stream) -> Result<Domain> {
-        let axis = axis_of(axis, &array.dims())?;
-        let before = array.domain()?;
-        let named = |f: Failure| f.in_array(&slashed(array.path()));
-        if stream.data_type() != &array.data_type() {
-            return Err(named(Failure::usage(format!(
-                "the source holds {}, {} holds {}",
-                stream.data_type(),
-                slashed(array.path()),
-                array.data_type()
-            ))));
-        }
-        let (shape, wanted) = (stream.shape(), before.shape());
-        let fits = shape.len() == wanted.len()
-            && shape
-                .iter()
-                .zip(&wanted)
-                .enumerate()
-                .all(|(i, (a, b))| i == axis || a == b);
-        if !fits {
-            return Err(named(Failure::usage(format!(
-                "the source has shape ({}), which does not fit the domain {before} on every axis but {axis}",
-                crate::text::list(shape)
-            ))));
-        }
-        let n = shape.get(axis).copied().unwrap_or(0);
-        if low {
-            array.grow(axis, n, 0)?;
-        } else {
-            array.grow(axis, 0, n)?;
-        }
-        let after = array.domain()?;
-        let ranges = before
-            .ranges()
-            .zip(after.ranges())
-            .enumerate()
-            .map(|(i, (old, new))| match (i == axis, low) {
-                (false, _) => old,
-                (true, true) => new.start..old.start,
-                (true, false) => old.end..new.end,
-            });
-        Ok(Domain::new(ranges)?)
+/// Makes room at one end of an axis; gives the box that is new.
+fn make_room(array: &DynArray, axis: &str, low: bool, stream: &Stream) -> Result<Domain> {
+    let axis = axis_of(axis, &array.dims())?;
+    let before = array.domain()?;
+    let named = |f: Failure| f.in_array(&slashed(array.path()));
+    if stream.data_type() != &array.data_type() {
+        return Err(named(Failure::usage(format!(
+            "the source holds {}, {} holds {}",
+            stream.data_type(),
+            slashed(array.path()),
+            array.data_type()
+        ))));
     }
+    let (shape, wanted) = (stream.shape(), before.shape());
+    let fits = shape.len() == wanted.len()
+        && shape
+            .iter()
+            .zip(&wanted)
+            .enumerate()
+            .all(|(i, (a, b))| i == axis || a == b);
+    if !fits {
+        return Err(named(Failure::usage(format!(
+            "the source has shape ({}), which does not fit the domain {before} on every axis but {axis}",
+            crate::text::list(shape)
+        ))));
+    }
+    let n = shape.get(axis).copied().unwrap_or(0);
+    if low {
+        array.grow(axis, n, 0)?;
+    } else {
+        array.grow(axis, 0, n)?;
+    }
+    let after = array.domain()?;
+    let ranges = before
+        .ranges()
+        .zip(after.ranges())
+        .enumerate()
+        .map(|(i, (old, new))| match (i == axis, low) {
+            (false, _) => old,
+            (true, true) => new.start..old.start,
+            (true, false) => old.end..new.end,
+        });
+    Ok(Domain::new(ranges)?)
 }
 
 fn with_replace(failure: Failure) -> Failure {
@@ -436,7 +440,7 @@ fn report(items: &[Item], generation: Option<u64>, dry_run: bool, session: &Sess
                     bytes_out.map_or(Json::Null, uint),
                 ),
                 Outcome::Refused(reason) => ("refused", Some(reason), 0, 0, uint(0)),
-                Outcome::Planned(_) => ("refused", None, 0, 0, uint(0)),
+                Outcome::Planned(_) | Outcome::Taken => ("refused", None, 0, 0, uint(0)),
             };
             let path = match &item.outcome {
                 Outcome::Refused(_) => Json::Null,
@@ -478,8 +482,8 @@ fn report(items: &[Item], generation: Option<u64>, dry_run: bool, session: &Sess
                     crate::text::count(*chunks, "chunk")
                 ));
             }
-            Outcome::Refused(reason) => session.warn(&format!("{from}: refused: {reason}")),
-            Outcome::Planned(_) => {}
+            Outcome::Refused(reason) => crate::session::warn(&format!("{from}: refused: {reason}")),
+            Outcome::Planned(_) | Outcome::Taken => {}
         }
     }
     Ok(())

@@ -131,14 +131,10 @@ impl Listing<'_> {
 
     /// The path below the listed group; groups end in a slash.
     fn name(member: &Member, below: &str) -> String {
-        let relative = member
-            .path
-            .strip_prefix(below)
-            .map_or(member.path.as_str(), |p| p.trim_start_matches('/'));
-        let relative = if relative.is_empty() {
-            &member.path
-        } else {
-            relative
+        let path = member.path.trim_start_matches('/');
+        let relative = match path.strip_prefix(below) {
+            Some(rest) if !rest.is_empty() => rest.trim_start_matches('/'),
+            _ => path,
         };
         match member.kind {
             ObjectKind::Group => format!("{relative}/"),

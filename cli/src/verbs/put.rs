@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Put, session: &Session) -> Result<()> {
             let element = array
                 .data_type()
                 .element_from_text(value)
-                .map_err(|e| Failure::from(e).as_argument())?;
+                .map_err(|e| Failure::from(e).into_argument())?;
             array.write_scalar_bytes(selected.selection(), &element)?
         }
         (None, Some(path)) => {

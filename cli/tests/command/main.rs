@@ -1,0 +1,22 @@
+//! The command as scripts use it: verbs, flags, exit codes and JSON keys.
+//!
+//! Each module is one promise. Tests run the built binary in a folder of their own.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that fails should say where"
+)]
+
+mod errors;
+mod foreign;
+mod growing;
+mod host;
+mod naming;
+mod numbers;
+mod objects;
+mod pictures;
+mod reading;
+mod whole;
+mod writing;
