@@ -187,10 +187,6 @@ pub(crate) fn remove(view: &View, path: &ObjectPath, recursive: bool) -> Result<
         delete_all(view, &key::chunk_prefix(*id), &mut late)?;
     }
     writer.stage(late);
-    let mut counts = writer.attribute_counts().lock();
-    for id in removed {
-        counts.remove(&id);
-    }
     Ok(())
 }
 

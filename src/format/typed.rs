@@ -254,6 +254,8 @@ mod tests {
         assert_eq!(empty.to_json().to_string(), "[]");
         let empty = TypedArray::new(DataType::Int8, vec![u64::MAX, 0], Vec::new()).unwrap();
         assert_eq!(empty.to_json().depth(), 2);
+        let huge = vec![u64::MAX, u64::MAX, 0];
+        assert!(TypedArray::new(DataType::Int8, huge, Vec::new()).is_ok());
     }
 
     #[test]
