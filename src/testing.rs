@@ -13,7 +13,6 @@ use crate::format::ObjectId;
 use crate::format::key::{self, Key, Value};
 use crate::format::record::{ChunkRecord, Owner, extent_of};
 use crate::index::{Visit, Visited, walk};
-use crate::limits::Limits;
 use crate::txn::{Engine, EngineOptions, NewContainer, SnapshotState, View, WriterState};
 
 pub use crate::store::{FileId, Folder, Lend, LockMode, Memory, Span, Storage, Unfinished};
@@ -93,8 +92,9 @@ impl Raw {
     /// Opens the bytes of a container from a stranger.
     pub fn from_untrusted(bytes: Vec<u8>) -> Result<Self> {
         let options = EngineOptions {
-            limits: Limits::untrusted(),
-            ..fixed()
+            clock: fixed().clock,
+            writer_id: fixed().writer_id,
+            ..EngineOptions::untrusted()
         };
         Engine::from_bytes(bytes, options).map(Self)
     }

@@ -198,9 +198,9 @@ mod tests {
     #[test]
     fn every_flipped_bit_and_every_cut_is_an_error() {
         let (bytes, _) = sample().encode();
-        for bit in 0..bytes.len() * 8 {
+        for (at, bit) in (0..bytes.len()).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
             let mut bad = bytes.clone();
-            bad[bit / 8] ^= 1 << (bit % 8);
+            bad[at] ^= 1 << bit;
             assert!(CommitRecord::decode(&bad, 0).unwrap_err().is_corruption());
         }
         for len in 0..bytes.len() {

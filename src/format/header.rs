@@ -15,7 +15,9 @@ pub(crate) const HEADER_LEN: usize = 256;
 pub(crate) const MAGIC: [u8; 8] = [0x89, b'O', b'R', b'T', 0x0D, 0x0A, 0x1A, 0x0A];
 /// Bytes that the checksum covers.
 const COVERED: usize = HEADER_LEN - 4;
+const HEADER_LEN_FIELD: u32 = 256;
 const BLOCK_LOG2: u8 = 12;
+const SLOT_STRIDE: u32 = 4096;
 const SLOT_COUNT: u8 = 2;
 
 /// Identity and origin of a container.
@@ -67,13 +69,13 @@ impl Header {
         w.slice(&MAGIC);
         w.u16(MAJOR);
         w.u16(self.minor);
-        w.u32(HEADER_LEN as u32);
+        w.u32(HEADER_LEN_FIELD);
         w.slice(&self.uuid);
         w.i64(self.created);
         w.u8(BLOCK_LOG2);
         w.u8(SLOT_COUNT);
         w.zeros(2);
-        w.u32(BLOCK as u32);
+        w.u32(SLOT_STRIDE);
         w.u64(BLOCK);
         w.u64(DATA_START);
         w.u64(self.front_len);
@@ -245,10 +247,10 @@ mod tests {
         let bytes = sample().encode();
         assert_eq!(bytes.len(), 4096);
         assert_eq!(decode(&bytes).unwrap(), sample());
-        for bit in 0..256 * 8 {
+        for (at, bit) in (0..256).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
             let mut bad = bytes.clone();
-            bad[bit / 8] ^= 1 << (bit % 8);
-            assert!(decode(&bad).is_err(), "bit {bit}");
+            bad[at] ^= 1 << bit;
+            assert!(decode(&bad).is_err(), "bit {bit} of byte {at}");
         }
     }
 

@@ -246,7 +246,6 @@ impl Slot {
                 ))
                 .found(self.record.len));
         }
-        let record = self.record;
         self.record
             .check("commit record reference", self.committed_end)
             .map_err(|e| e.at(base.saturating_add(64)))
@@ -329,9 +328,9 @@ mod tests {
     #[test]
     fn every_flipped_bit_makes_a_slot_invalid_and_nothing_else() {
         let block = sample().encode();
-        for bit in 0..SLOT_LEN * 8 {
+        for (at, bit) in (0..SLOT_LEN).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
             let mut bad = block.clone();
-            bad[bit / 8] ^= 1 << (bit % 8);
+            bad[at] ^= 1 << bit;
             assert_eq!(
                 Slot::decode(&bad, 1, 0xAABB_CCDD).unwrap(),
                 SlotState::Invalid

@@ -62,6 +62,10 @@ impl FileStorage {
 }
 
 /// Device and inode of a file.
+#[cfg_attr(
+    unix,
+    expect(clippy::unnecessary_wraps, reason = "other platforms have none")
+)]
 pub(crate) fn identity(metadata: &Metadata) -> Option<FileId> {
     #[cfg(unix)]
     {

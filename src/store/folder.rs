@@ -121,7 +121,7 @@ impl Folder for Directory {
             match self.try_create(name) {
                 Ok(Some((temporary, storage))) => {
                     return Ok(Box::new(Temporary {
-                        temporary,
+                        file: temporary,
                         storage: Arc::new(storage),
                         target: path,
                     }));
@@ -158,7 +158,7 @@ impl Folder for Directory {
 /// A temporary beside its target, locked by this process.
 #[derive(Debug)]
 struct Temporary {
-    temporary: NamedTempFile,
+    file: NamedTempFile,
     storage: Arc<FileStorage>,
     target: PathBuf,
 }
@@ -169,7 +169,7 @@ impl Unfinished for Temporary {
     }
 
     fn publish(self: Box<Self>) -> io::Result<()> {
-        self.temporary
+        self.file
             .persist_noclobber(&self.target)
             .map(|_| ())
             .map_err(|e| e.error)

@@ -172,7 +172,6 @@ mod ofd {
         let code = unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut found) };
         #[expect(
             clippy::useless_conversion,
-            clippy::allow_attributes,
             reason = "the field's width differs by target"
         )]
         let kind = i64::from(found.f_type);

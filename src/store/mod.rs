@@ -30,6 +30,10 @@ pub use span::{Lend, Span};
 ///
 /// Calls may come from many threads at once. Bytes written are seen by later reads of the same handle; they survive a
 /// power cut only once [`Storage::sync`] has returned.
+#[expect(
+    clippy::len_without_is_empty,
+    reason = "asking can fail, and no container is empty"
+)]
 pub trait Storage: Send + Sync + Debug {
     /// Length in bytes.
     fn len(&self) -> io::Result<u64>;

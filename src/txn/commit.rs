@@ -10,7 +10,7 @@ use crate::format::history::HistoryRecord;
 use crate::format::key::{self, tag};
 use crate::format::slot::{Root, Slot};
 use crate::format::{ALIGN, Generation};
-use crate::index::{count_changes, edit};
+use crate::index::{Edit, count_changes, edit};
 use crate::limits::{GENERATION_END, HISTORY_DROP, HISTORY_MAX};
 
 use super::snapshot::Committed;
@@ -41,67 +41,82 @@ pub(super) struct Build {
 
 /// Lays out the generation after `plan.base`. Adds the history's own changes to the plan's.
 pub(super) fn build(plan: &mut Plan<'_>) -> Result<Build> {
-    let base = plan.base.slot();
-    let generation = base.generation.saturating_add(1);
-    if generation >= GENERATION_END {
-        return Err(Error::limit("generations")
-            .expected("less than 2^61")
-            .found(generation));
-    }
-    let engine = plan.base.engine();
-    let now = (engine.options().clock)().unwrap_or(i64::MIN);
-    let next = base.time.checked_add(1).ok_or_else(|| {
-        Error::limit("commit time")
-            .expected("less than the largest i64")
-            .found(base.time)
-    })?;
-    let mut record = CommitRecord {
-        generation,
-        previous: Some(base.record),
-        root: base.root,
-        time: now.max(next),
-        uuid: engine.header().uuid,
-        changed: 0,
-        message: Vec::new(),
-    };
+    let mut record = first_draft(plan.base)?;
+    let engine = plan.base.engine().as_ref();
     let tree = plan.base.tree();
     let mut history = None;
     if let Some(count) = plan.history {
-        record.changed = count_changes(engine.as_ref(), tree, plan.changes)?;
+        record.changed = count_changes(engine, tree, plan.changes)?;
         record.message = plan.message.as_bytes().to_vec();
         history = Some(add_history(plan, &record, count)?);
     }
-
-    let mut next = plan
-        .start
-        .saturating_add(record.encoded_len() as u64)
-        .next_multiple_of(ALIGN);
     let mut end = plan.start.saturating_add(record.encoded_len() as u64);
     let mut place = |len: usize| {
-        let at = next;
+        let at = end.next_multiple_of(ALIGN);
         end = at.saturating_add(len as u64);
-        next = end.next_multiple_of(ALIGN);
         // Locks live from 2^62 on; no data may reach them.
-        if next >= 1 << 62 {
+        if end >= 1 << 62 {
             return Err(Error::limit("container length").expected("less than 2^62 bytes"));
         }
         Ok(at)
     };
     let made = edit(
-        engine.as_ref(),
+        engine,
         Some(tree),
         plan.changes,
-        generation,
+        record.generation,
         &mut place,
     )?;
     record.root = Root {
         node: made.root,
         level: made.level,
     };
+    let (bytes, record_at) = lay_out(plan.start, &record, &made)?;
+    let slot = slot(plan, &record, record_at, end, &made);
+    let tree = open::tree_of(&slot);
+    Ok(Build {
+        bytes,
+        committed: Committed { slot, tree },
+        history,
+    })
+}
+
+/// The record as far as it is known before the tree is.
+fn first_draft(base: &SnapshotState) -> Result<CommitRecord> {
+    let slot = base.slot();
+    let generation = slot.generation.saturating_add(1);
+    if generation >= GENERATION_END {
+        return Err(Error::limit("generations")
+            .expected("less than 2^61")
+            .found(generation));
+    }
+    let next = slot.time.checked_add(1).ok_or_else(|| {
+        Error::limit("commit time")
+            .expected("less than the largest i64")
+            .found(slot.time)
+    })?;
+    let now = (base.engine().options().clock)().unwrap_or(i64::MIN);
+    Ok(CommitRecord {
+        generation,
+        previous: Some(slot.record),
+        root: slot.root,
+        time: now.max(next),
+        uuid: base.engine().header().uuid,
+        changed: 0,
+        message: Vec::new(),
+    })
+}
+
+/// The bytes of record and nodes from `start` on, and where the record lies.
+fn lay_out(start: u64, record: &CommitRecord, made: &Edit) -> Result<(Vec<u8>, Extent)> {
     let (mut bytes, crc) = record.encode();
-    let record_len = bytes.len() as u64;
+    let record_at = Extent {
+        offset: start,
+        len: bytes.len() as u64,
+        crc,
+    };
     for (at, node) in &made.nodes {
-        let at = usize::try_from(at.saturating_sub(plan.start)).unwrap_or(usize::MAX);
+        let at = usize::try_from(at.saturating_sub(start)).unwrap_or(usize::MAX);
         if at < bytes.len() {
             return Err(Error::corrupt("layout of a commit")
                 .expected("ascending nodes")
@@ -110,18 +125,19 @@ pub(super) fn build(plan: &mut Plan<'_>) -> Result<Build> {
         bytes.resize(at, 0);
         bytes.extend_from_slice(node);
     }
-    let slot = Slot {
-        generation,
+    Ok((bytes, record_at))
+}
+
+fn slot(plan: &Plan<'_>, record: &CommitRecord, record_at: Extent, end: u64, made: &Edit) -> Slot {
+    let base = plan.base.slot();
+    Slot {
+        generation: record.generation,
         time: record.time,
         committed_end: end,
         root: record.root,
         compact: false,
         unconfirmed: false,
-        record: Extent {
-            offset: plan.start,
-            len: record_len,
-            crc,
-        },
+        record: record_at,
         // Space is not reused yet, so every root that ever was whole still is: the horizon stays where it was. It never
         // decreases, and reuse will raise it one commit ahead of what it overwrites.
         horizon: base.horizon,
@@ -130,16 +146,10 @@ pub(super) fn build(plan: &mut Plan<'_>) -> Result<Build> {
         next_object_id: plan.next_object_id,
         ro_compat: 0,
         compat: 0,
-        writer_version: engine.options().writer_version,
+        writer_version: plan.base.engine().options().writer_version,
         writer_id: plan.writer_id,
         header_crc: base.header_crc,
-    };
-    let tree = open::tree_of(&slot);
-    Ok(Build {
-        bytes,
-        committed: Committed { slot, tree },
-        history,
-    })
+    }
 }
 
 /// A counter after a change. The file's own number is advisory, so a wrong one saturates.

@@ -35,13 +35,12 @@ pub(super) fn image(new: &NewContainer, options: &EngineOptions) -> Result<Vec<u
         node: leaf.node,
         level: 0,
     };
-    let end = leaf_at.saturating_add(leaf.bytes.len() as u64);
     let second_time = created.checked_add(1).ok_or_else(|| {
         Error::invalid("creation time")
             .expected("less than the largest i64")
             .found(created)
     })?;
-    let mut first = CommitRecord {
+    let first = CommitRecord {
         generation: 1,
         previous: None,
         root,
@@ -50,24 +49,18 @@ pub(super) fn image(new: &NewContainer, options: &EngineOptions) -> Result<Vec<u
         changed: 0,
         message: Vec::new(),
     };
-    let (first_bytes, crc) = first.encode();
-    let first_extent = Extent {
-        offset: first_at,
-        len: first_bytes.len() as u64,
-        crc,
+    let (first_bytes, first_extent) = placed(&first, first_at);
+    let second = CommitRecord {
+        generation: 2,
+        previous: Some(first_extent),
+        time: second_time,
+        ..first
     };
-    (first.generation, first.time) = (2, second_time);
-    first.previous = Some(first_extent);
-    let (second_bytes, crc) = first.encode();
-    let second_extent = Extent {
-        offset: second_at,
-        len: second_bytes.len() as u64,
-        crc,
-    };
+    let (second_bytes, second_extent) = placed(&second, second_at);
     let older = Slot {
         generation: 1,
         time: created,
-        committed_end: end,
+        committed_end: leaf_at.saturating_add(leaf.bytes.len() as u64),
         root,
         compact: false,
         unconfirmed: false,
@@ -89,19 +82,31 @@ pub(super) fn image(new: &NewContainer, options: &EngineOptions) -> Result<Vec<u
         horizon: 1,
         ..older.clone()
     };
-    let mut image = Vec::new();
-    for (at, bytes) in [
+    Ok(joined([
         (0, header.encode()),
         (slot_offset(0), newer.encode()),
         (slot_offset(1), older.encode()),
         (first_at, first_bytes),
         (second_at, second_bytes),
         (leaf_at, leaf.bytes),
-    ] {
-        image.resize(usize::try_from(at).unwrap_or(0), 0);
-        image.extend_from_slice(&bytes);
+    ]))
+}
+
+/// A record's bytes, and the reference to them at `offset`.
+fn placed(record: &CommitRecord, offset: u64) -> (Vec<u8>, Extent) {
+    let (bytes, crc) = record.encode();
+    let len = bytes.len() as u64;
+    (bytes, Extent { offset, len, crc })
+}
+
+/// Parts at ascending offsets, with zeros between them.
+fn joined(parts: [(u64, Vec<u8>); 6]) -> Vec<u8> {
+    let mut all = Vec::new();
+    for (at, bytes) in parts {
+        all.resize(usize::try_from(at).unwrap_or(0), 0);
+        all.extend_from_slice(&bytes);
     }
-    Ok(image)
+    all
 }
 
 /// The first leaf, and where it and the two records before it lie.

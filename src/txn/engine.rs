@@ -221,19 +221,11 @@ impl Engine {
         &self.report
     }
 
-    /// Length of the medium in bytes.
-    pub(crate) fn file_len(&self) -> Result<u64> {
-        self.storage
-            .len()
-            .map_err(|e| self.place(Error::io("cannot read the length of the container", e)))
-    }
-
-    /// Bytes of index nodes held in memory.
-    pub(crate) fn cached_bytes(&self) -> usize {
-        self.cache.bytes()
-    }
-
     /// The newest committed state that this process knows.
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "a pin is taken here once space is reused, and that can fail"
+    )]
     pub(crate) fn snapshot(self: &Arc<Self>) -> Result<Arc<SnapshotState>> {
         let committed = Arc::clone(&self.published.read());
         Ok(Arc::new(SnapshotState::new(Arc::clone(self), committed)))

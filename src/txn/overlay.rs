@@ -46,6 +46,7 @@ impl Overlay {
     }
 
     /// What is said about `key`: nothing, a value, or that it is deleted.
+    #[expect(clippy::option_option, reason = "both layers are the map's own")]
     pub(crate) fn get(&self, key: &[u8]) -> Option<Option<Value>> {
         self.changes.read().get(key).cloned()
     }
@@ -56,11 +57,6 @@ impl Overlay {
         let mut range = changes.range::<[u8], _>((lower, Bound::Unbounded));
         let (key, value) = range.next()?;
         (key.as_slice() < upper).then(|| (key.clone(), value.clone()))
-    }
-
-    /// True when nothing is staged.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.changes.read().is_empty()
     }
 
     /// Removes and returns all changes, ascending by key.

@@ -186,11 +186,6 @@ impl WriterState {
         self.overlay.extend_if(expected, changes)
     }
 
-    /// True when nothing is staged.
-    pub(crate) fn is_clean(&self) -> bool {
-        self.overlay.is_empty()
-    }
-
     /// Gives `bytes` a place in the file, at a multiple of `align` (a power of two, at least 8), and returns it with
     /// their checksum. They can be read back at once through this writer's views, and by others once a key that
     /// names them is committed.

@@ -10,8 +10,11 @@ use orthant::{Error, ErrorKind};
 
 use crate::crash::content;
 
+/// A name, the bytes, what they hold, and what the generation before held.
+type Sample = (&'static str, Vec<u8>, Vec<RawEntry>, Vec<RawEntry>);
+
 /// Three small containers: a new one, one commit of chunks, several commits over a tree of some depth.
-fn samples() -> Vec<(&'static str, Vec<u8>, Vec<RawEntry>, Vec<RawEntry>)> {
+fn samples() -> Vec<Sample> {
     let empty = Raw::in_memory().unwrap();
     let chunks = Raw::in_memory().unwrap();
     let writer = chunks.writer().unwrap();

@@ -136,10 +136,6 @@ impl Disk {
         self.lock().ops.clone()
     }
 
-    pub fn clear_ops(&self) {
-        self.lock().ops.clear();
-    }
-
     pub fn acknowledge(&self, generation: u64) {
         self.lock().ops.push(Op::Acknowledged { generation });
     }

@@ -1,12 +1,10 @@
 //! The promises of the library, one module each. A test's name is the promise.
 #![expect(
-    missing_docs,
     clippy::pedantic,
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    clippy::integer_division,
     unreachable_pub,
     reason = "tests of a promise are read as sentences, not as an interface"
 )]
