@@ -331,7 +331,8 @@ fn to_bytes(data_type: &DataType, layout: &Layout, endian: &str) -> CodecSpec {
     match data_type {
         DataType::String => bare("vlen-utf8"),
         DataType::Bytes => bare("vlen-bytes"),
-        _ if layout.word_len == 1 && !layout.record => bare("bytes"),
+        // A record asked for in big-endian order keeps the word, so that compiling it says why not.
+        _ if layout.word_len == 1 && !(layout.record && endian == "big") => bare("bytes"),
         _ => with("bytes", "endian", Json::text(endian)),
     }
 }
