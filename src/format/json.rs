@@ -2,9 +2,10 @@
 //!
 //! Holds the [`Json`] value, its strict parser and its one text. Must not know what any member means.
 //!
-//! Rules beyond RFC 8259: integers must fit `i64` or `u64` (a larger one is refused, since a double would change it;
-//! write it with a point or an exponent to mean a float); floats must be finite; `-0` is the float `-0.0`; member names
-//! are unique at every depth; `\u` escapes must form whole characters; nesting is bounded by [`Limits::json_depth`].
+//! Rules beyond RFC 8259: integers must fit `i64` or `u64` (a larger one from a caller is refused, since a double would
+//! change it: written with a point or an exponent it means a float; one in a file is read as the nearest float); floats
+//! must be finite; `-0` is the float `-0.0`; member names are unique at every depth; `\u` escapes must form whole
+//! characters; nesting is bounded by [`Limits::json_depth`].
 
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
@@ -43,28 +44,32 @@ impl Json {
     /// `InvalidArgument` with the byte offset, where the text breaks a rule of this module; `LimitExceeded` where it is
     /// longer than [`Limits::value_bytes`] or deeper than [`Limits::json_depth`].
     pub fn parse(text: &str, limits: &Limits) -> Result<Self> {
-        if u64::try_from(text.len()).unwrap_or(u64::MAX) > limits.value_bytes {
+        Self::parse_as(text, limits, WideIntegers::Refuse)
+    }
+
+    fn parse_as(text: &str, limits: &Limits, wide: WideIntegers) -> Result<Self> {
+        if text.len() as u64 > limits.value_bytes {
             return Err(Error::limit("length of a JSON text")
                 .expected(format_args!("at most {} bytes", limits.value_bytes))
                 .found(text.len()));
         }
-        scan(text, limits.json_depth)?;
+        scan(text, limits.json_depth, wide)?;
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let value = AnyValue
+        AnyValue
             .deserialize(&mut deserializer)
             .and_then(|value| deserializer.end().map(|()| value))
-            .map_err(|e| syntax(text, &e))?;
-        Ok(value)
+            .map_err(|e| syntax(text, &e))
     }
 
-    /// Parses bytes of a file: as [`Json::parse`], but a broken rule is `Corrupt`.
+    /// Parses bytes of a file: as [`Json::parse`], but a broken rule is `Corrupt`, and an integer too wide, which other
+    /// software may have written, is the nearest float.
     pub(crate) fn parse_stored(bytes: &[u8], limits: &Limits) -> Result<Self> {
         let text = std::str::from_utf8(bytes).map_err(|e| {
             Error::corrupt("JSON text")
                 .expected("UTF-8")
                 .found(format_args!("another byte at {}", e.valid_up_to()))
         })?;
-        Self::parse(text, limits).map_err(Error::into_corrupt)
+        Self::parse_as(text, limits, WideIntegers::Round).map_err(Error::into_corrupt)
     }
 
     /// The member of that name, where this is an object that has one.
@@ -295,8 +300,15 @@ fn fault(offset: usize) -> Error {
     Error::invalid(format!("JSON text, byte {offset}")).reason("json")
 }
 
+/// What becomes of an integer that fits neither `i64` nor `u64`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WideIntegers {
+    Refuse,
+    Round,
+}
+
 /// Looks over the tokens once, without recursion: bounds the nesting and refuses integers that a double would change.
-fn scan(text: &str, depth_max: usize) -> Result<()> {
+fn scan(text: &str, depth_max: usize, wide: WideIntegers) -> Result<()> {
     let bytes = text.as_bytes();
     let mut depth = 0_usize;
     let mut at = 0;
@@ -320,7 +332,9 @@ fn scan(text: &str, depth_max: usize) -> Result<()> {
                 while bytes.get(at).is_some_and(|b| is_number_byte(*b)) {
                     at = at.saturating_add(1);
                 }
-                check_integer(text.get(start..at).unwrap_or_default(), start)?;
+                if wide == WideIntegers::Refuse {
+                    check_integer(text.get(start..at).unwrap_or_default(), start)?;
+                }
             }
             _ => {}
         }
@@ -592,6 +606,8 @@ mod tests {
                 .what()
                 .ends_with("byte 9")
         );
+        let wide = Json::parse_stored(b"-18446744073709551617", &Limits::default()).unwrap();
+        assert_eq!(wide, Json::F64(-18_446_744_073_709_551_616.0));
         let e = Json::parse_stored(b"\"\xff\"", &Limits::default()).unwrap_err();
         assert!(e.is_corruption());
     }
