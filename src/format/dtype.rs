@@ -364,6 +364,9 @@ impl DataType {
                     .ok_or_else(|| malformed(name, "fields", "a list of [name, type]", value))?;
                 fields_from_json(fields)
             }
+            "structured" => Err(Error::invalid("field of a record type")
+                .expected("a type that is not itself a record")
+                .found(name)),
             _ => Self::plain_by_name(name)
                 .or_else(|| raw_bits(name))
                 .ok_or_else(|| Error::unsupported("data type").found(format_args!("{name:?}"))),
@@ -587,7 +590,7 @@ mod tests {
         let record = r#"{"name":"structured","configuration":{"fields":[["a","int8"]]}}"#;
         let nested =
             format!(r#"{{"name":"structured","configuration":{{"fields":[["a",{record}]]}}}}"#);
-        assert_eq!(kind(&nested), ErrorKind::Unsupported);
+        assert_eq!(kind(&nested), ErrorKind::InvalidArgument);
         assert_eq!(
             "{a:{b:i8}}".parse::<DataType>().unwrap_err().kind(),
             ErrorKind::InvalidArgument
