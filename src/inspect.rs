@@ -2,8 +2,12 @@
 //!
 //! Holds [`Statistics`] and the check of one generation. Reads everything, changes nothing. Must not know how a file is
 //! repaired. Spec: `format-spec/checks.md`, whose numbers findings carry.
+//!
+//! Opening has looked at 1 to 7 for the generation in use; this looks at 8 to 15, 17, 20 and the first half of 21 of it.
+//! The other slot's root (6), retained snapshots (16), the commit chain (18) and what lies outside the domain in edge
+//! chunks (21) are still to come.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use crate::array::DynArray;
@@ -119,6 +123,7 @@ impl Snapshot {
             snapshot: self,
             state,
             arrays: HashMap::new(),
+            told: HashSet::new(),
             documents: HashMap::new(),
             found,
         };
@@ -133,7 +138,7 @@ impl Snapshot {
         check.live_bytes(&tally);
         check.hierarchy();
         check.overlaps(&mut tally.extents);
-        check.entries(&tally.chunks_absent_from(&tally.extents));
+        check.entries(&tally.chunk_keys());
         let total = tally.extents.len() as u64;
         for (done, (extent, key)) in tally.extents.iter().enumerate() {
             if progress(done as u64, total).is_break() {
@@ -172,8 +177,8 @@ impl Tally {
         }
     }
 
-    fn chunks_absent_from(&self, extents: &[(Extent, Key)]) -> Vec<Key> {
-        let chunks = extents.iter().map(|(_, key)| key);
+    fn chunk_keys(&self) -> Vec<Key> {
+        let chunks = self.extents.iter().map(|(_, key)| key);
         let all = chunks.chain(&self.constants);
         all.filter(|k| k.first() == Some(&tag::CHUNK))
             .cloned()
@@ -243,6 +248,8 @@ struct Check<'a, F> {
     state: &'a SnapshotState,
     /// Paths of arrays and groups.
     arrays: HashMap<ObjectId, (String, ObjectKind)>,
+    /// Chunks whose payload is damaged: decoding them would tell it again.
+    told: HashSet<(ObjectId, Vec<i64>)>,
     /// What chunk keys are read by; none where the document cannot be read, which is reported once.
     documents: HashMap<ObjectId, Option<Shape>>,
     found: F,
@@ -424,6 +431,9 @@ impl<F: FnMut(Problem)> Check<'_, F> {
     fn payload(&mut self, extent: Extent, key: &Key) {
         if let Err(e) = self.state.payload(extent) {
             let error = self.named(e.at_or(extent.offset), key);
+            if let (Ok((id, _)), Some(chunk)) = (key::split_object(key), error.chunk()) {
+                self.told.insert((id, chunk.to_vec()));
+            }
             self.report(20, error);
         }
     }
@@ -450,6 +460,9 @@ impl<F: FnMut(Problem)> Check<'_, F> {
         };
         let mut faults = Vec::new();
         array.for_each_chunk(Region::all(), |chunk| {
+            if self.told.contains(&(id, chunk.coord.clone())) {
+                return Ok(());
+            }
             let part = shape.grid.covered(&chunk.coord, &shape.domain);
             if let Err(e) = array.read(Region::from_domain(&part)) {
                 faults.push(e.in_chunk(&chunk.coord));
@@ -457,7 +470,6 @@ impl<F: FnMut(Problem)> Check<'_, F> {
             Ok(())
         })?;
         for e in faults {
-            // A wrong checksum is told by the payload's own check.
             self.report(21, e);
         }
         Ok(())
@@ -483,5 +495,97 @@ impl<F: FnMut(Problem)> Check<'_, F> {
             (Some(&tag::CHUNK), Some(coords)) => error.in_chunk(&coords),
             _ => error,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Codec, DynArraySpec, ErrorKind, region};
+
+    /// A container of one array with four stored chunks and one constant one.
+    fn container() -> Container {
+        let container = Container::in_memory().unwrap();
+        let writer = container.writer().unwrap();
+        let spec = DynArraySpec::new(crate::DataType::Uint8, region![-16..64])
+            .chunks([16])
+            .codecs(Codec::raw_profile());
+        let array = writer.create_dyn_array("g/t", &spec).unwrap();
+        let values: Vec<u8> = (0..64).collect();
+        let array = array.typed::<u8>().unwrap();
+        array.write_slice(region![0..64], &values).unwrap();
+        array.write_scalar(region![-16..0], 7).unwrap();
+        writer.commit().unwrap();
+        container
+    }
+
+    fn problems(container: &Container, level: CheckLevel) -> Vec<Problem> {
+        let mut found = Vec::new();
+        let go_on = |_, _| ControlFlow::Continue(());
+        let snapshot = container.snapshot().unwrap();
+        snapshot.check(level, go_on, |p| found.push(p)).unwrap();
+        found
+    }
+
+    #[test]
+    fn statistics_are_what_the_slot_counts() {
+        let container = container();
+        let snapshot = container.snapshot().unwrap();
+        let s = snapshot.statistics().unwrap();
+        let slot = snapshot.state().unwrap().slot();
+        assert_eq!(s.live_payload_bytes, 64);
+        assert_eq!(s.live_payload_bytes, slot.live_payload);
+        assert_eq!(s.live_index_bytes, slot.live_index);
+        assert_eq!((s.depth, s.nodes), (1, 1));
+    }
+
+    #[test]
+    fn a_sound_container_has_no_problem() {
+        let container = container();
+        for level in [CheckLevel::Quick, CheckLevel::Full, CheckLevel::Data] {
+            assert!(problems(&container, level).is_empty());
+        }
+    }
+
+    #[test]
+    fn each_damaged_payload_is_told_once_with_its_place() {
+        let whole = container().to_bytes().unwrap();
+        let sound = Container::from_bytes(whole.clone()).unwrap();
+        let array = sound.snapshot().unwrap().dyn_array("g/t").unwrap();
+        for chunk in array.chunks_in(region![0..64]).unwrap() {
+            let crate::ChunkState::Stored { offset, .. } = chunk.state else {
+                panic!("{chunk:?}")
+            };
+            let mut bytes = whole.clone();
+            bytes[usize::try_from(offset).unwrap() + 3] ^= 1;
+            let container = Container::from_bytes(bytes).unwrap();
+            assert!(problems(&container, CheckLevel::Quick).is_empty());
+            for level in [CheckLevel::Full, CheckLevel::Data] {
+                let found = problems(&container, level);
+                let [problem] = found.as_slice() else {
+                    panic!("{found:?}")
+                };
+                assert_eq!((problem.invariant, problem.warning), (20, false));
+                assert_eq!(problem.error.kind(), ErrorKind::Corrupt);
+                assert_eq!(problem.error.chunk(), Some(chunk.coord.as_slice()));
+                assert_eq!(problem.error.offset(), Some(offset));
+                assert!(problem.error.array().unwrap().ends_with("g/t"));
+            }
+        }
+    }
+
+    #[test]
+    fn a_check_can_be_ended() {
+        let container = container();
+        let mut asked = 0;
+        let snapshot = container.snapshot().unwrap();
+        let stop = |_, total| {
+            asked += total;
+            ControlFlow::Break(())
+        };
+        snapshot
+            .check(CheckLevel::Full, stop, |p| panic!("{p:?}"))
+            .unwrap();
+        assert!(asked > 0);
     }
 }

@@ -17,12 +17,12 @@ use crate::verbs;
     disable_help_subcommand = true,
     infer_long_args = false,
     after_help = "\
-An object is named FILE:/path, a part of an array FILE:/path[-48:0, 10:20] (quote it).
-Ranges are half open, and numbers are coordinates: -1 is the element at -1. To count from the end write end-1;
-`end` is one past the last coordinate.
+An object is named FILE:/path, a part of an array 'FILE:/path[-48:0, 10:20]' (quoted).
+Ranges are half open, and numbers are coordinates: -1 is the element at -1.
+To count from the end write end-1; `end` is one past the last coordinate.
 
-Exit codes: 0 done, 1 a negative answer, 2 bad argument, 3 cannot open or I/O, 4 not a container, damaged or too new,
-5 locked by another writer, 130 interrupted."
+Exit codes: 0 done, 1 a negative answer, 2 bad argument, 3 cannot open or I/O,
+4 not a container, damaged or too new, 5 locked by another writer, 130 interrupted."
 )]
 pub(crate) struct Cli {
     #[command(flatten)]

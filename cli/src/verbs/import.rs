@@ -30,6 +30,9 @@ pub(crate) struct Import {
     /// Sources, then FILE or FILE:/GROUP; FILE is made if missing. With --append and --prepend, FILE:/ARRAY will do
     #[arg(value_name = "SRC", required = true, num_args = 2..)]
     paths: Vec<String>,
+    /// The group's path, where FILE:/GROUP cannot be split as meant
+    #[arg(long, value_name = "PATH", allow_hyphen_values = true)]
+    path: Option<String>,
     /// Add to the high end of an axis of the array there is
     #[arg(long, value_name = "AXIS", conflicts_with_all = ["prepend", "replace"])]
     append: Option<String>,
@@ -96,7 +99,7 @@ pub(crate) fn run(args: &Import, session: &Session) -> Result<()> {
     let Some((to, from)) = args.paths.split_last() else {
         return Err(Failure::usage("import needs a source and FILE"));
     };
-    let target = Target::parse(to)?.whole()?;
+    let target = Target::with_path(to, args.path.as_deref())?.whole()?;
     let mut items = Vec::new();
     for source in from {
         args.plan(Path::new(source), &target, &mut items)?;

@@ -93,7 +93,7 @@ fn container(target: &Target, session: &Session) -> Result<()> {
         ];
         return print_json(&answer("info", members));
     }
-    let members = Members::of(&snapshot.root())?;
+    let members = Members::of(&snapshot.root(), ROWS_MAX)?;
     stdout(|out| {
         writeln!(
             out,
@@ -120,7 +120,7 @@ fn container(target: &Target, session: &Session) -> Result<()> {
 }
 
 fn group(group: &Group, session: &Session) -> Result<()> {
-    let members = Members::of(group)?;
+    let members = Members::of(group, usize::MAX)?;
     if session.json() {
         let mut answer_members = vec![
             ("path", text(slashed(&group.path()))),
@@ -157,11 +157,15 @@ struct Members {
 const ROWS_MAX: usize = 40;
 
 impl Members {
-    fn of(group: &Group) -> Result<Self> {
+    /// Counts the members, and looks at the first `looked_at` of them.
+    fn of(group: &Group, looked_at: usize) -> Result<Self> {
         let mut members = Self::default();
-        for member in group.members()? {
+        for (i, member) in group.members()?.enumerate() {
             let member = member?;
             members.count = members.count.saturating_add(1);
+            if i >= looked_at {
+                continue;
+            }
             let row = match member.kind {
                 ObjectKind::Group => [
                     format!("  {}/", member.name),

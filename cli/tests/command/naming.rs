@@ -1,6 +1,10 @@
 //! How objects and parts of arrays are named.
 
-use crate::host::{Host, text_of};
+use std::path::Path;
+
+use orthant::Json;
+
+use crate::host::{Host, str_of, text_of};
 
 fn with_array(host: &Host) {
     host.ok(&[
@@ -243,6 +247,99 @@ fn coordinates_are_picked_one_by_one_by_a_list_or_a_mask() {
     assert!(text_of(&e, "message").contains("6 coordinates"), "{e}");
     host.fails(2, &["get", "a.orth:/g/t", "--index", "y=list.npy"]);
     host.fails(3, &["get", "a.orth:/g/t", "--index", "y=missing.npy"]);
+}
+
+/// The library's vectors, through the real parser of arguments, in brackets and in both spellings of the flag.
+#[test]
+fn every_selection_of_the_vectors_means_the_same_on_the_command_line() {
+    let file =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/vectors/signed/selection.json");
+    let Ok(text) = std::fs::read_to_string(&file) else {
+        eprintln!(
+            "skipped: {} is not there (a packaged crate)",
+            file.display()
+        );
+        return;
+    };
+    let vectors: Json = text.parse().unwrap();
+    let cases = vectors.get("cases").unwrap().as_array().unwrap();
+    assert_eq!(cases.len(), 71);
+    let host = Host::new();
+    let mut made = Vec::new();
+    for case in cases {
+        let side = |of: &Json, key: &str| -> Vec<i64> {
+            let list = of.get(key).unwrap().as_array().unwrap();
+            list.iter().map(|x| x.as_i64().unwrap()).collect()
+        };
+        let pairs = |of: &Json| -> Vec<(i64, i64)> {
+            side(of, "min").into_iter().zip(side(of, "max")).collect()
+        };
+        let domain: Vec<String> = pairs(case.get("domain").unwrap())
+            .iter()
+            .map(|(lo, hi)| format!("{lo}:{hi}"))
+            .collect();
+        let domain = domain.join(",");
+        let at = made.iter().position(|d| *d == domain).unwrap_or_else(|| {
+            made.push(domain.clone());
+            let target = format!("v.orth:/a{}", made.len() - 1);
+            host.ok(&[
+                "create",
+                &target,
+                "--dtype",
+                "u8",
+                &format!("--domain={domain}"),
+            ]);
+            made.len() - 1
+        });
+        let selection = str_of(case, "text");
+        let inside = selection
+            .trim()
+            .strip_prefix('[')
+            .and_then(|t| t.strip_suffix(']'));
+        let inside = inside.unwrap_or(selection);
+        let target = format!("v.orth:/a{at}");
+        let clip: &[&str] = if text_of(case, "clip") == "true" {
+            &["--clip"]
+        } else {
+            &[]
+        };
+        let expect = case.get("expect").unwrap();
+        for args in [
+            vec!["explain", &format!("{target}[{inside}]")],
+            vec!["explain", &target, &format!("--sel={selection}")],
+            vec!["explain", &target, "--sel", selection],
+        ] {
+            let args = [&args[..], clip].concat();
+            let Some(error) = expect.get("error").and_then(Json::as_str) else {
+                let got = host.json(&args);
+                let region: Vec<String> = pairs(expect)
+                    .iter()
+                    .map(|(a, b)| format!("[{a},{b}]"))
+                    .collect();
+                assert_eq!(
+                    text_of(&got, "region"),
+                    format!("[{}]", region.join(",")),
+                    "{case}"
+                );
+                assert_eq!(
+                    text_of(&got, "drop_axes"),
+                    text_of(expect, "drop_axes"),
+                    "{case}"
+                );
+                continue;
+            };
+            let code = match error {
+                "out_of_domain" => "out_of_domain",
+                "index_limit" => "limit_exceeded",
+                _ => "invalid_argument",
+            };
+            assert_eq!(
+                str_of(&host.fails(2, &args), "code"),
+                code,
+                "{args:?}: {case}"
+            );
+        }
+    }
 }
 
 #[test]
