@@ -84,6 +84,21 @@ impl Raw {
         Engine::create_in_memory(&new_container(), fixed()).map(Self)
     }
 
+    /// Makes the container in memory that `format-spec/vectors/empty.orth` is: nobody's, version 0.
+    pub fn new_by_hand(uuid: [u8; 16], created: i64) -> Result<Self> {
+        let new = NewContainer {
+            uuid: Some(uuid),
+            created: Some(created),
+            ..NewContainer::default()
+        };
+        let options = EngineOptions {
+            writer_id: Some([0; 16]),
+            writer_version: 0,
+            ..fixed()
+        };
+        Engine::create_in_memory(&new, options).map(Self)
+    }
+
     /// Opens the bytes of a container.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
         Engine::from_bytes(bytes, fixed()).map(Self)

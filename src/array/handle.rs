@@ -812,11 +812,9 @@ impl Compiled {
                 .found("none")
         })?;
         let document = catalog::array_document_in(view, &entry)?;
-        Ok(Self {
-            key,
-            entry,
-            layout: Layout::new(document, view.limits())?,
-        })
+        // The document is the file's, so a pipeline that breaks a rule is damage.
+        let layout = Layout::new(document, view.limits()).map_err(Error::into_corrupt)?;
+        Ok(Self { key, entry, layout })
     }
 }
 

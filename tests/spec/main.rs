@@ -15,5 +15,6 @@ mod disk;
 mod doubt;
 mod faults;
 mod files;
+mod golden;
 mod signed_vectors;
 mod support;
