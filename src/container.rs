@@ -11,8 +11,14 @@ use crate::error::Result;
 use crate::group::{Group, Member};
 
 use crate::limits::Limits;
-use crate::store::Access;
-use crate::txn::{Engine, EngineOptions, NewContainer, OpenReport, View, WriterState};
+use crate::store::{Access, Storage};
+use crate::txn::{
+    CACHE_BYTES, CacheStatistics, Engine, EngineOptions, NewContainer, OpenReport, View,
+    WriterState,
+};
+
+/// Decoded bytes kept of a stranger's file.
+const CACHE_BYTES_UNTRUSTED: u64 = 64 << 20;
 
 /// How reads reach the bytes of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -41,6 +47,8 @@ pub struct OpenOptions {
     via: ReadVia,
     locking: Locking,
     limits: Limits,
+    cache_bytes: u64,
+    partial_reads: bool,
     uuid: Option<[u8; 16]>,
     created: Option<i64>,
 }
@@ -59,6 +67,8 @@ impl OpenOptions {
             via: ReadVia::Mmap,
             locking: Locking::Required,
             limits: Limits::default(),
+            cache_bytes: CACHE_BYTES as u64,
+            partial_reads: true,
             uuid: None,
             created: None,
         }
@@ -70,6 +80,7 @@ impl OpenOptions {
             read_only: true,
             via: ReadVia::Pread,
             limits: Limits::untrusted(),
+            cache_bytes: CACHE_BYTES_UNTRUSTED,
             ..Self::new()
         }
     }
@@ -99,6 +110,22 @@ impl OpenOptions {
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Most bytes of decoded chunks and inner chunks that the container keeps for later reads, shared by all its handles.
+    /// Default: 256 MiB; 0 keeps none.
+    #[must_use]
+    pub fn cache_bytes(mut self, bytes: u64) -> Self {
+        self.cache_bytes = bytes;
+        self
+    }
+
+    /// Whether parts of a shard are fetched by themselves, which is the default; without it a shard is fetched whole, and
+    /// only what is asked for is decoded. For comparison: results never differ.
+    #[must_use]
+    pub fn partial_reads(mut self, partial_reads: bool) -> Self {
+        self.partial_reads = partial_reads;
         self
     }
 
@@ -151,6 +178,15 @@ impl OpenOptions {
         Engine::from_bytes(bytes, self.engine()).map(Container::new)
     }
 
+    /// Opens a container on any medium: for this project's own tests, as all of [`crate::testing`].
+    ///
+    /// # Errors
+    /// As [`OpenOptions::open`].
+    #[doc(hidden)]
+    pub fn open_storage(&self, storage: Arc<dyn Storage>) -> Result<Container> {
+        Engine::from_storage(storage, self.engine()).map(Container::new)
+    }
+
     fn engine(&self) -> EngineOptions {
         EngineOptions {
             limits: self.limits.clone(),
@@ -158,6 +194,8 @@ impl OpenOptions {
                 ReadVia::Mmap => Access::Map,
                 ReadVia::Pread => Access::Read,
             },
+            cache_bytes: usize::try_from(self.cache_bytes).unwrap_or(usize::MAX),
+            partial_reads: self.partial_reads,
             read_only: self.read_only,
             without_locks: self.locking == Locking::Off,
             ..EngineOptions::default()
@@ -248,6 +286,11 @@ impl Container {
     /// The file's path; none in memory.
     pub fn path(&self) -> Option<&Path> {
         self.engine.file()
+    }
+
+    /// What the cache of decoded chunks holds and has done.
+    pub fn cache_statistics(&self) -> CacheStatistics {
+        self.engine.chunks().statistics()
     }
 
     /// The newest state that this process knows, pinned.

@@ -43,4 +43,4 @@ pub use grid::{Bound, Domain, Region, RegionItem, Selection, Stepped};
 pub use group::{Group, Member};
 pub use inspect::{CheckLevel, Problem, Statistics};
 pub use limits::Limits;
-pub use txn::{OpenReport, OtherSlot};
+pub use txn::{CacheStatistics, OpenReport, OtherSlot};

@@ -1,6 +1,6 @@
-//! One decoded chunk: filled, loaded, merged, scrubbed, encoded.
+//! One decoded chunk or inner chunk: filled, loaded, merged, scrubbed, encoded.
 //!
-//! Holds the operations on [`Elements`] of one chunk. Must not know the index or where payloads lie.
+//! Holds the operations on [`Elements`] of one [`Tile`]. Must not know the index or where payloads lie.
 
 use crate::codec::{VariableItems, is_repeated, repeat};
 use crate::error::{Error, Result};
@@ -9,80 +9,96 @@ use crate::grid::{AxisMap, Copier, Domain};
 use crate::txn::View;
 
 use super::element::{Elements, Source};
-use super::layout::Layout;
+use super::layout::{Layout, Tile};
 
 impl Elements {
-    /// `n` elements of the value `element`.
-    pub(crate) fn repeated(layout: &Layout, n: usize, element: &[u8]) -> Result<Self> {
-        match layout.item {
+    /// A chunk with the value `element` everywhere.
+    pub(crate) fn repeated(tile: &Tile, element: &[u8]) -> Result<Self> {
+        match tile.item {
             Some(item) => {
-                let mut bytes = reserve(n.checked_mul(item))?;
+                let mut bytes = reserve(tile.len.checked_mul(item))?;
                 repeat(element, &mut bytes);
                 Ok(Self::Fixed(bytes))
             }
-            None => Ok(Self::Variable(vec![element.into(); n])),
+            None => Ok(Self::Variable(vec![element.into(); tile.len])),
+        }
+    }
+
+    /// Decodes a payload; `mask` says which codecs it skipped.
+    pub(crate) fn decode(tile: &Tile, payload: &[u8], mask: u8) -> Result<Self> {
+        if tile.item.is_some() {
+            let mut bytes = reserve(Some(tile.byte_len()))?;
+            tile.pipeline.decode(payload, mask, &mut bytes)?;
+            return Ok(Self::Fixed(bytes));
+        }
+        let items = tile.pipeline.decode_variable(payload, mask)?;
+        Ok(Self::Variable(items.iter().map(Box::from).collect()))
+    }
+
+    /// Bytes that these elements take in memory.
+    pub(crate) fn memory(&self) -> usize {
+        match self {
+            Self::Fixed(bytes) => bytes.capacity(),
+            Self::Variable(items) => {
+                let slots = items.capacity().saturating_mul(size_of::<Box<[u8]>>());
+                items
+                    .iter()
+                    .fold(slots, |n, item| n.saturating_add(item.len()))
+            }
+        }
+    }
+
+    /// Bytes of the elements themselves.
+    pub(crate) fn byte_len(&self) -> u64 {
+        match self {
+            Self::Fixed(bytes) => bytes.len() as u64,
+            Self::Variable(items) => items.iter().map(|i| i.len() as u64).sum(),
         }
     }
 
     /// The chunk that `record` stands for, decoded.
     pub(crate) fn load(layout: &Layout, view: &View, record: &ChunkRecord) -> Result<Self> {
         match record {
-            ChunkRecord::Fill => Self::repeated(layout, layout.chunk_len, layout.fill()),
+            ChunkRecord::Fill => Self::repeated(&layout.chunk, layout.fill()),
             ChunkRecord::Constant(element) => {
-                Self::repeated(layout, layout.chunk_len, constant_element(layout, element)?)
+                Self::repeated(&layout.chunk, constant_element(layout.item(), element)?)
             }
             ChunkRecord::Stored { extent, mask } => {
                 let payload = view.payload(*extent)?;
-                let place = |e: Error| e.at_or(extent.offset).spanning(extent.len);
-                match layout.item {
-                    Some(_) => {
-                        let mut bytes = reserve(Some(layout.chunk_bytes()))?;
-                        layout
-                            .pipeline
-                            .decode(&payload, *mask, &mut bytes)
-                            .map_err(place)?;
-                        Ok(Self::Fixed(bytes))
-                    }
-                    None => {
-                        let items = layout
-                            .pipeline
-                            .decode_variable(&payload, *mask)
-                            .map_err(place)?;
-                        Ok(Self::Variable(items.iter().map(Box::from).collect()))
-                    }
-                }
+                Self::decode(&layout.chunk, &payload, *mask)
+                    .map_err(|e| e.at_or(extent.offset).spanning(extent.len))
             }
         }
     }
 
     /// Encodes the chunk into `out`.
-    pub(crate) fn encode(&self, layout: &Layout, out: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn encode(&self, tile: &Tile, out: &mut Vec<u8>) -> Result<()> {
         match self {
-            Self::Fixed(bytes) => layout.pipeline.encode(bytes, out),
-            Self::Variable(items) => layout
+            Self::Fixed(bytes) => tile.pipeline.encode(bytes, out),
+            Self::Variable(items) => tile
                 .pipeline
                 .encode_variable(&items.iter().collect::<VariableItems>(), out),
         }
     }
 
     /// True when every element equals the fill value, bit for bit.
-    pub(crate) fn is_fill(&self, layout: &Layout) -> bool {
+    pub(crate) fn is_fill(&self, fill: &[u8]) -> bool {
         match self {
-            Self::Fixed(bytes) => is_repeated(layout.fill(), bytes),
-            Self::Variable(items) => items.iter().all(|i| **i == *layout.fill()),
+            Self::Fixed(bytes) => is_repeated(fill, bytes),
+            Self::Variable(items) => items.iter().all(|i| **i == *fill),
         }
     }
 
     /// Copies what `copier` says out of a caller's block.
     pub(crate) fn take_from(
         &mut self,
-        layout: &Layout,
+        tile: &Tile,
         source: &Source<'_>,
         copier: &Copier,
     ) -> Result<()> {
         match (self, source) {
             (Self::Fixed(bytes), Source::Fixed(from)) => {
-                copier.copy_bytes(layout.item.unwrap_or(1), from, bytes);
+                copier.copy_bytes(tile.item.unwrap_or(1), from, bytes);
                 Ok(())
             }
             (Self::Variable(items), Source::Variable(from)) => {
@@ -98,10 +114,10 @@ impl Elements {
     }
 
     /// Sets the elements that `copier` names as destinations to `element`.
-    pub(crate) fn set(&mut self, layout: &Layout, element: &[u8], copier: &Copier) {
+    pub(crate) fn set(&mut self, tile: &Tile, element: &[u8], copier: &Copier) {
         match self {
             Self::Fixed(bytes) => {
-                let item = layout.item.unwrap_or(1);
+                let item = tile.item.unwrap_or(1);
                 for_each_pair(copier, |_, dst| {
                     let start = dst.saturating_mul(item);
                     if let Some(to) = bytes.get_mut(start..start.saturating_add(item)) {
@@ -118,16 +134,12 @@ impl Elements {
     }
 
     /// Resets every element outside `keep` (a part of chunk `c`) to fill. Tells whether anything changed.
-    pub(crate) fn scrub(&mut self, layout: &Layout, c: &[i64], keep: &Domain) -> Result<bool> {
-        let mut clean = Self::repeated(layout, layout.chunk_len, layout.fill())?;
-        let copier = Copier::new(
-            inside(layout, c, keep),
-            &layout.chunk_shape,
-            &layout.chunk_shape,
-        )?;
+    pub(crate) fn scrub(&mut self, tile: &Tile, c: &[i64], keep: &Domain) -> Result<bool> {
+        let mut clean = Self::repeated(tile, &tile.fill)?;
+        let copier = Copier::new(inside(tile, c, keep), &tile.shape, &tile.shape)?;
         match (&mut clean, &*self) {
             (Self::Fixed(to), Self::Fixed(from)) => {
-                copier.copy_bytes(layout.item.unwrap_or(1), from, to);
+                copier.copy_bytes(tile.item.unwrap_or(1), from, to);
             }
             (Self::Variable(to), Self::Variable(from)) => for_each_pair(&copier, |src, dst| {
                 if let (Some(to), Some(from)) = (to.get_mut(dst), from.get(src)) {
@@ -148,7 +160,7 @@ impl Elements {
 
 /// Maps of the elements of chunk `c` that lie in `part`, from their place in the chunk to the same place.
 pub(crate) fn inside<'a>(
-    layout: &'a Layout,
+    tile: &'a Tile,
     c: &'a [i64],
     part: &'a Domain,
 ) -> impl Iterator<Item = AxisMap> + 'a {
@@ -157,7 +169,7 @@ pub(crate) fn inside<'a>(
         .zip(c)
         .enumerate()
         .map(|(axis, (&(lo, hi), &c))| {
-            let start = layout.grid.start(axis, c);
+            let start = tile.grid.start(axis, c);
             let at = usize::try_from(i128::from(lo).wrapping_sub(start)).unwrap_or(0);
             let len = usize::try_from(hi.abs_diff(lo)).unwrap_or(0);
             AxisMap::Run {
@@ -183,14 +195,13 @@ pub(crate) fn for_each_pair(copier: &Copier, mut f: impl FnMut(usize, usize)) {
 }
 
 /// The element of a constant record: its first bytes, as many as the type has; the padding is zero.
-pub(crate) fn constant_element<'a>(layout: &Layout, element: &'a [u8; 16]) -> Result<&'a [u8]> {
+pub(crate) fn constant_element(item: Option<usize>, element: &[u8; 16]) -> Result<&[u8]> {
     let fault = || {
         Error::corrupt("constant chunk")
             .expected("an element of at most 16 bytes, zero padded")
             .found("other bytes")
     };
-    let (value, padding) = layout
-        .item
+    let (value, padding) = item
         .and_then(|n| element.split_at_checked(n))
         .ok_or_else(fault)?;
     if padding.iter().any(|&b| b != 0) {

@@ -52,13 +52,13 @@ impl DynArray {
         self.placed(|| {
             let compiled = self.compiled()?;
             let layout = &compiled.layout;
-            if coord.len() != layout.grid.rank() {
+            if coord.len() != layout.chunk.grid.rank() {
                 return Err(Error::invalid("chunk coordinate")
-                    .expected(format_args!("{} axes", layout.grid.rank()))
+                    .expected(format_args!("{} axes", layout.chunk.grid.rank()))
                     .found(coord.len())
                     .reason("rank"));
             }
-            if !layout.grid.meets(coord, &layout.domain) {
+            if !layout.chunk.grid.meets(coord, &layout.domain) {
                 return Err(Error::out_of_domain(format!(
                     "the chunk lies outside {}",
                     layout.domain

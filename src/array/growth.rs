@@ -21,6 +21,7 @@ use super::layout::Layout;
 use super::parallel;
 use super::receipt::{ShrinkReceipt, WriteReceipt};
 use super::scan::{self, Entry};
+use super::shard_edit::{self, Change as InnerChange, OldShard, Part};
 use super::write::{self, Content, Guard};
 
 /// Straddling chunks that are decoded and encoded before the next ones are looked up.
@@ -91,8 +92,8 @@ enum Scrubbed {
     Clean,
     /// Nothing but fill.
     Empty,
-    /// The payload to store instead.
-    Encoded(Vec<u8>),
+    /// The payload to store instead, and how many chunks or inner chunks of it were encoded anew.
+    Encoded(Vec<u8>, u64),
 }
 
 /// What a shrink does to stored chunks.
@@ -108,7 +109,7 @@ impl Reshape<'_> {
     /// Drops chunks wholly outside what old and new domain share, scrubs those that its edges cut.
     fn shrink(&self, cut: &mut Cut) -> Result<()> {
         let keep = self.old.domain.intersection(&self.new.domain);
-        let grid = &self.old.grid;
+        let grid = &self.old.chunk.grid;
         let mut sets: SmallVec<[AxisSet; 8]> = SmallVec::new();
         for (axis, &(lo, hi)) in self.old.domain.bounds().iter().enumerate() {
             let (first, end) = grid.chunks_of(axis, lo, hi);
@@ -163,7 +164,7 @@ impl Reshape<'_> {
         let sets: SmallVec<[&AxisSet; 8]> = sets.iter().collect();
         let mut batch: Vec<Entry> = Vec::new();
         scan::each_stored(self.view, self.id, self.old.key_order(), &sets, |entry| {
-            if self.old.grid.meets(&entry.coords, keep) {
+            if self.old.chunk.grid.meets(&entry.coords, keep) {
                 batch.push(entry);
             } else {
                 let key = key::chunk(self.id, &entry.coords, self.old.key_order());
@@ -190,7 +191,8 @@ impl Reshape<'_> {
         for (entry, scrubbed) in encoded {
             let value = match scrubbed {
                 Scrubbed::Clean => continue,
-                Scrubbed::Encoded(bytes) => {
+                Scrubbed::Encoded(bytes, recoded) => {
+                    cut.receipt.recoded = cut.receipt.recoded.saturating_add(recoded);
                     let extent = self
                         .view
                         .writer()?
@@ -218,17 +220,69 @@ impl Reshape<'_> {
         if record == ChunkRecord::Fill {
             return Ok(Scrubbed::Clean);
         }
+        if self.old.sharded().is_some() {
+            return self.scrubbed_shard(entry, &record, keep);
+        }
         let mut elements = Elements::load(self.old, self.view, &record)?;
-        let part = self.old.grid.covered(&entry.coords, keep);
-        if !elements.scrub(self.old, &entry.coords, &part)? {
+        let tile = &self.old.chunk;
+        let part = tile.grid.covered(&entry.coords, keep);
+        if !elements.scrub(tile, &entry.coords, &part)? {
             return Ok(Scrubbed::Clean);
         }
-        if elements.is_fill(self.old) {
+        if elements.is_fill(&tile.fill) {
             return Ok(Scrubbed::Empty);
         }
         let mut bytes = Vec::new();
-        elements.encode(self.old, &mut bytes)?;
-        Ok(Scrubbed::Encoded(bytes))
+        elements.encode(tile, &mut bytes)?;
+        Ok(Scrubbed::Encoded(bytes, 1))
+    }
+
+    /// The shard without the inner chunks outside `keep`; only those that its edges cut are decoded.
+    fn scrubbed_shard(
+        &self,
+        entry: &Entry,
+        record: &ChunkRecord,
+        keep: &Domain,
+    ) -> Result<Scrubbed> {
+        let Some((shard, tile)) = self.old.sharded() else {
+            return Ok(Scrubbed::Clean);
+        };
+        let old = OldShard::open(self.view, self.old, Some(record))?;
+        let mut cut = shard_edit::all_inner(shard, &entry.coords);
+        cut.retain(|(_, inner)| !tile.grid.is_inside(inner, keep));
+        let edited = shard_edit::edit(self.old, &old, cut, |number, inner| {
+            let unchanged = |decoded| InnerChange {
+                part: Part::Kept,
+                decoded,
+            };
+            if !old.has(self.old, number)? {
+                return Ok(unchanged(false));
+            }
+            let part = tile.grid.covered(inner, keep);
+            if part.is_empty() {
+                return Ok(InnerChange {
+                    part: Part::Absent,
+                    decoded: false,
+                });
+            }
+            let (mut elements, decoded) = old.elements(self.old, number)?;
+            if !elements.scrub(tile, inner, &part)? {
+                return Ok(unchanged(decoded));
+            }
+            let part = if elements.is_fill(&tile.fill) {
+                Part::Absent
+            } else {
+                let mut bytes = Vec::new();
+                elements.encode(tile, &mut bytes)?;
+                Part::New(bytes)
+            };
+            Ok(InnerChange { part, decoded })
+        })?;
+        Ok(match edited.payload {
+            _ if !edited.changed => Scrubbed::Clean,
+            Some(bytes) => Scrubbed::Encoded(bytes, edited.encoded),
+            None => Scrubbed::Empty,
+        })
     }
 
     /// Removes entries wholly outside the old domain that the new one would show: only a forged file has them.
@@ -236,7 +290,7 @@ impl Reshape<'_> {
         if self.old.domain.encloses(&self.new.domain) {
             return Ok(());
         }
-        let grid = &self.new.grid;
+        let grid = &self.new.chunk.grid;
         let range = |d: &Domain, axis: usize| {
             let r = d.range(axis).unwrap_or(0..0);
             grid.chunks_of(axis, r.start, r.end)

@@ -125,7 +125,7 @@ impl DynArray {
 
     /// Number of axes.
     pub fn rank(&self) -> usize {
-        self.last_known().layout.grid.rank()
+        self.last_known().layout.chunk.grid.rank()
     }
 
     /// The signed box of valid elements.
@@ -147,7 +147,7 @@ impl DynArray {
     /// Elements per axis of a chunk; of an inner chunk where there are shards.
     pub fn chunk_shape(&self) -> Vec<u64> {
         let compiled = self.last_known();
-        let inner = compiled.layout.pipeline.inner_shape();
+        let inner = compiled.layout.chunk.pipeline.inner_shape();
         inner.map_or_else(
             || compiled.layout.document.chunk_shape.clone(),
             |shape| shape.iter().map(|n| *n as u64).collect(),
@@ -157,7 +157,7 @@ impl DynArray {
     /// Elements per axis of a shard; none where chunks are stored one by one.
     pub fn shard_shape(&self) -> Option<Vec<u64>> {
         let compiled = self.last_known();
-        let sharded = compiled.layout.pipeline.shard().is_some();
+        let sharded = compiled.layout.chunk.pipeline.shard().is_some();
         sharded.then(|| compiled.layout.document.chunk_shape.clone())
     }
 
@@ -170,7 +170,7 @@ impl DynArray {
     pub fn dims(&self) -> Vec<Option<String>> {
         let layout = &self.last_known().layout;
         let mut names = layout.document.dimension_names.clone();
-        names.resize(layout.grid.rank(), None);
+        names.resize(layout.chunk.grid.rank(), None);
         names
     }
 
@@ -210,7 +210,7 @@ impl DynArray {
     pub fn room(&self, axis: usize) -> Result<(u64, u64)> {
         let compiled = self.compiled()?;
         let (lo, hi) = axis_range(&compiled.layout.domain, axis)?;
-        let grid = &compiled.layout.grid;
+        let grid = &compiled.layout.chunk.grid;
         let extent = grid.shape().get(axis).copied().unwrap_or(1);
         let pad = |x: i64| grid.offset_at(axis, x).unsigned_abs();
         Ok((
@@ -260,7 +260,7 @@ impl DynArray {
     fn read_picked(&self, layout: &Layout, picked: &Picked) -> Result<(Block, Receipt)> {
         let n = self.count(layout, picked)?;
         let (view, id) = (&self.inner.view, self.inner.id);
-        let (elements, receipt) = match layout.item {
+        let (elements, receipt) = match layout.item() {
             Some(item) => {
                 let mut bytes = reserve(n.checked_mul(item))?;
                 let receipt = read::read_fixed(view, id, layout, picked, &mut bytes)?;
@@ -286,7 +286,7 @@ impl DynArray {
         let limit = self.inner.view.limits().read_bytes;
         let bytes = picked
             .element_count()
-            .and_then(|n| n.checked_mul(layout.item.unwrap_or(size_of::<Box<[u8]>>()) as u128));
+            .and_then(|n| n.checked_mul(layout.item().unwrap_or(size_of::<Box<[u8]>>()) as u128));
         match bytes {
             Some(bytes) if bytes <= u128::from(limit) => {}
             _ => {
@@ -315,7 +315,7 @@ impl DynArray {
             let compiled = self.compiled()?;
             let layout = &compiled.layout;
             let picked = selection.resolve(&layout.domain, false)?;
-            let Some(item) = layout.item else {
+            let Some(item) = layout.item() else {
                 return Err(Error::type_mismatch("read into bytes")
                     .expected("elements of one size")
                     .found(&layout.document.data_type));
@@ -388,7 +388,7 @@ impl DynArray {
             if picked.is_empty() {
                 return Ok(());
             }
-            let plan = Plan::new(&layout.grid, &picked)?;
+            let plan = Plan::new(&layout.chunk.grid, &picked)?;
             let sets: SmallVec<[&AxisSet; 8]> = plan.sets().collect();
             scan::each_stored(
                 &self.inner.view,
@@ -420,7 +420,11 @@ impl DynArray {
     /// As [`DynArray::domain`].
     pub fn grid_chunks(&self) -> Result<Option<u128>> {
         let compiled = self.compiled()?;
-        Ok(compiled.layout.grid.chunk_count(&compiled.layout.domain))
+        Ok(compiled
+            .layout
+            .chunk
+            .grid
+            .chunk_count(&compiled.layout.domain))
     }
 
     /// Writes a block of the array's own type, C order, into a region of the same shape (dropped axes left out or not).
@@ -474,7 +478,7 @@ impl DynArray {
         self.write_content(
             &selection,
             &Content::Scalar(element),
-            |layout, _| match layout.item {
+            |layout, _| match layout.item() {
                 Some(n) if n != element.len() => Err(Error::type_mismatch("element")
                     .expected(format_args!("{n} bytes"))
                     .found(element.len())),
@@ -657,7 +661,7 @@ impl DynArray {
                     let (_, new_hi) = axis_range(&moved(&layout.domain, axis, 0, n)?, axis)?;
                     let exact = new_hi.saturating_sub_unsigned(width).max(lo);
                     let edge = exact
-                        .saturating_sub(layout.grid.offset_at(axis, exact))
+                        .saturating_sub(layout.chunk.grid.offset_at(axis, exact))
                         .max(lo);
                     with_range(
                         &layout.domain,
@@ -696,7 +700,7 @@ impl DynArray {
         next: impl Fn(&Domain, &ChunkGrid) -> Result<Domain>,
     ) -> Result<ShrinkReceipt> {
         self.retried(|compiled| {
-            let domain = next(&compiled.layout.domain, &compiled.layout.grid)?;
+            let domain = next(&compiled.layout.domain, &compiled.layout.chunk.grid)?;
             let mut document = compiled.layout.document.clone();
             document.domain = domain.bounds().to_vec();
             Ok(self.reshape(compiled, document, None)?.map(|(cut, _)| cut))
@@ -847,7 +851,7 @@ fn check_block(
             .found(format_args!("{shape:?}"))
             .reason("shape"));
     }
-    let found = match (content, layout.item) {
+    let found = match (content, layout.item()) {
         (Content::Block(Source::Fixed(bytes)), Some(item))
             if bytes.len().is_multiple_of(item.max(1)) =>
         {

@@ -1,28 +1,84 @@
-//! An array's document, compiled for use: domain, chunk grid, pipeline, sizes.
+//! An array's document, compiled for use: domain, chunk grid, pipelines, sizes.
 //!
-//! Holds [`Layout`]. Everything here is fixed until the document changes. Must not read payloads.
+//! Holds [`Layout`] and [`Tile`]. Everything here is fixed until the document changes. Must not read payloads.
+
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::codec::Pipeline;
+use crate::bytes::crc32c_append;
+use crate::codec::{Pipeline, Shard};
 use crate::error::{Error, Result};
+use crate::format::ObjectId;
 use crate::format::document::ArrayDocument;
+use crate::format::extent::Extent;
 use crate::grid::{ChunkGrid, Domain};
 use crate::limits::Limits;
+use crate::txn::CacheKey;
+
+/// Blocks of one shape that are encoded by themselves: the chunks of an array, or the inner chunks of its shards.
+#[derive(Debug)]
+pub(crate) struct Tile {
+    pub(crate) grid: ChunkGrid,
+    pub(crate) pipeline: Arc<Pipeline>,
+    /// Elements per axis.
+    pub(crate) shape: SmallVec<[usize; 8]>,
+    /// Elements.
+    pub(crate) len: usize,
+    /// Bytes of an element; none where elements have any length.
+    pub(crate) item: Option<usize>,
+    /// One element.
+    pub(crate) fill: Vec<u8>,
+}
 
 /// What a document says, checked and ready.
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub(crate) document: ArrayDocument,
     pub(crate) domain: Domain,
-    pub(crate) grid: ChunkGrid,
-    pub(crate) pipeline: Pipeline,
-    /// Elements per axis of a chunk.
-    pub(crate) chunk_shape: SmallVec<[usize; 8]>,
-    /// Elements of a chunk.
-    pub(crate) chunk_len: usize,
-    /// Bytes of an element; none where elements have any length.
-    pub(crate) item: Option<usize>,
+    /// What one index entry stands for: a chunk, or a shard.
+    pub(crate) chunk: Tile,
+    /// The chunks within a shard, where parts of a shard can be had by themselves.
+    inner: Option<Tile>,
+    /// Checksum over all that says how payloads are decoded.
+    form: u32,
+}
+
+/// The part of a payload that a cache key means by these numbers: all of it, its shard index, or that it was verified.
+/// Inner chunks count from 0 and stay below: a shard has at most 2^24.
+const PART_WHOLE: u32 = u32::MAX;
+const PART_INDEX: u32 = u32::MAX - 1;
+const PART_VERIFIED: u32 = u32::MAX - 2;
+
+impl Tile {
+    fn new(document: &ArrayDocument, shape: &[u64], pipeline: Arc<Pipeline>) -> Result<Self> {
+        let too_large = || {
+            Error::limit("chunk")
+                .expected("a length that this machine can hold")
+                .reason("too_large")
+        };
+        let extents: SmallVec<[usize; 8]> = shape
+            .iter()
+            .map(|&n| usize::try_from(n).map_err(|_| too_large()))
+            .collect::<Result<_>>()?;
+        let len = extents
+            .iter()
+            .try_fold(1_usize, |n, &e| n.checked_mul(e))
+            .ok_or_else(too_large)?;
+        Ok(Self {
+            grid: ChunkGrid::new(&document.origin, shape)?,
+            pipeline,
+            shape: extents,
+            len,
+            item: document.data_type.item_size(),
+            fill: document.fill.clone(),
+        })
+    }
+
+    /// Decoded bytes; 0 where elements have any length.
+    pub(crate) fn byte_len(&self) -> usize {
+        self.len.saturating_mul(self.item.unwrap_or(0))
+    }
 }
 
 impl Layout {
@@ -32,47 +88,42 @@ impl Layout {
     /// `Unsupported` for a codec this build does not have; `LimitExceeded` for a chunk above the limit.
     pub(crate) fn new(document: ArrayDocument, limits: &Limits) -> Result<Self> {
         let domain = Domain::new(document.domain.iter().map(|&(lo, hi)| lo..hi))?;
-        let grid = ChunkGrid::new(&document.origin, &document.chunk_shape)?;
-        let too_large = || {
-            Error::limit("chunk")
-                .expected("a length that this machine can hold")
-                .reason("too_large")
-        };
-        let chunk_shape: SmallVec<[usize; 8]> = document
-            .chunk_shape
-            .iter()
-            .map(|&n| usize::try_from(n).map_err(|_| too_large()))
-            .collect::<Result<_>>()?;
-        let chunk_len = chunk_shape
-            .iter()
-            .try_fold(1_usize, |n, &e| n.checked_mul(e))
-            .ok_or_else(too_large)?;
-        let item = document.data_type.item_size();
-        let pipeline = Pipeline::new(
+        let pipeline = Arc::new(Pipeline::new(
             &document.codecs,
             &document.data_type,
             &document.chunk_shape,
             &document.fill,
             limits,
-        )?;
+        )?);
+        let inner = match pipeline.shard() {
+            Some((shard, true)) => {
+                let shape: Vec<u64> = shard.inner_shape().iter().map(|n| *n as u64).collect();
+                Some(Tile::new(&document, &shape, Arc::clone(shard.inner()))?)
+            }
+            _ => None,
+        };
         Ok(Self {
-            document,
+            chunk: Tile::new(&document, &document.chunk_shape, pipeline)?,
+            form: form(&document),
+            inner,
             domain,
-            grid,
-            pipeline,
-            chunk_shape,
-            chunk_len,
-            item,
+            document,
         })
     }
 
-    /// Bytes of a decoded chunk; 0 where elements have any length.
-    pub(crate) fn chunk_bytes(&self) -> usize {
-        self.chunk_len.saturating_mul(self.item.unwrap_or(0))
+    /// The shard codec and its inner chunks, where parts of a payload can be had by themselves.
+    pub(crate) fn sharded(&self) -> Option<(&Shard, &Tile)> {
+        let inner = self.inner.as_ref()?;
+        self.chunk.pipeline.shard().map(|(shard, _)| (shard, inner))
     }
 
     pub(crate) fn fill(&self) -> &[u8] {
         &self.document.fill
+    }
+
+    /// Bytes of an element; none where elements have any length.
+    pub(crate) fn item(&self) -> Option<usize> {
+        self.chunk.item
     }
 
     pub(crate) fn key_order(&self) -> &[u8] {
@@ -81,10 +132,43 @@ impl Layout {
 
     /// Where payloads start: raw ones are aligned for vector loads and borrowed views.
     pub(crate) fn payload_align(&self) -> u64 {
-        if self.pipeline.is_raw() {
+        if self.chunk.pipeline.is_raw() {
             64
         } else {
             crate::format::ALIGN
         }
     }
+
+    /// The key of a decoded chunk, of which the others of its extent follow.
+    pub(crate) fn cache_key(&self, id: ObjectId, extent: Extent) -> CacheKey {
+        CacheKey::new(id, self.form, extent, PART_WHOLE)
+    }
+}
+
+/// The key of an inner chunk.
+pub(crate) fn inner_key(key: CacheKey, number: usize) -> CacheKey {
+    key.part(u32::try_from(number).unwrap_or(PART_VERIFIED - 1))
+}
+
+/// The key of a shard's index.
+pub(crate) fn index_key(key: CacheKey) -> CacheKey {
+    key.part(PART_INDEX)
+}
+
+/// The key of the note that an extent was verified.
+pub(crate) fn verified_key(key: CacheKey) -> CacheKey {
+    key.part(PART_VERIFIED)
+}
+
+/// Checksum over type, shape, codecs and fill value.
+fn form(document: &ArrayDocument) -> u32 {
+    let text = format!("{:?}", document.data_type);
+    let mut crc = crc32c_append(0, text.as_bytes());
+    for extent in &document.chunk_shape {
+        crc = crc32c_append(crc, &extent.to_le_bytes());
+    }
+    for codec in &document.codecs {
+        crc = crc32c_append(crc, codec.to_json().to_string().as_bytes());
+    }
+    crc32c_append(crc, &document.fill)
 }

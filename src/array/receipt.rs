@@ -96,6 +96,12 @@ pub struct WriteReceipt {
     pub chunks_removed: u64,
     /// Chunks that were decoded because the region covers them in part.
     pub chunks_decoded: u64,
+    /// Inner chunks that were decoded for that reason.
+    pub inner_decoded: u64,
+    /// Inner chunks encoded.
+    pub inner_encoded: u64,
+    /// Inner chunks whose encoded bytes were taken over as they are.
+    pub inner_kept: u64,
     /// Encoded bytes appended.
     pub bytes_written: u64,
 }
@@ -108,6 +114,8 @@ pub struct ShrinkReceipt {
     pub dropped: u64,
     /// Chunks that stay, with elements outside the new domain reset to fill.
     pub scrubbed: u64,
+    /// Of those, the chunks encoded anew; of shards, the inner chunks: the others keep their bytes or go.
+    pub recoded: u64,
     /// Encoded bytes appended for the scrubbed chunks.
     pub bytes_written: u64,
 }

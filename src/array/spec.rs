@@ -316,9 +316,9 @@ fn inner_of(shard: &[u64], data_type: &DataType) -> Vec<u64> {
         match inner.iter_mut().max() {
             Some(longest) if *longest > 1 => {
                 let n = *longest;
-                let prime = (2..)
-                    .take_while(|p: &u64| p.checked_mul(*p).is_some_and(|square| square <= n))
-                    .find(|p| n.is_multiple_of(*p));
+                let square = |p: u64| p.checked_mul(p).is_some_and(|square| square <= n);
+                let mut below = (2..).take_while(|p| square(*p));
+                let prime = below.find(|p| n.is_multiple_of(*p));
                 *longest = n.checked_div(prime.unwrap_or(n)).unwrap_or(1);
             }
             _ => break,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::codec::repeat;
+use crate::codec::{Shard, repeat};
 use crate::error::{Error, Result};
 use crate::format::ObjectId;
 use crate::format::key;
@@ -23,11 +23,13 @@ use crate::limits::WRITE_CHUNKS_MAX;
 use crate::txn::{Change, Key, Value, View, WriterState};
 
 use super::element::{Elements, Source};
-use super::layout::Layout;
+use super::layout::{Layout, Tile};
 use super::parallel;
 use super::plan::Plan;
 use super::receipt::WriteReceipt;
 use super::scan;
+use super::shard_edit::{self, Change as InnerChange, OldShard, Part};
+use super::shards;
 
 /// Encoded chunks held in memory before they are appended.
 const BATCH_BYTES: usize = 32 << 20;
@@ -70,6 +72,8 @@ struct Prepared {
     outcome: Outcome,
     base: Base,
     decoded: bool,
+    /// Inner chunks decoded, encoded and kept.
+    inner: (u64, u64, u64),
 }
 
 /// A write whose keys are ready to be staged.
@@ -108,7 +112,7 @@ pub(crate) fn write(
 ) -> Result<Option<WriteReceipt>> {
     let writer = view.writer()?;
     let _hold = writer.hold();
-    let plan = Plan::new(&layout.grid, picked)?;
+    let plan = Plan::new(&layout.chunk.grid, picked)?;
     let job = Job {
         view,
         writer,
@@ -116,6 +120,7 @@ pub(crate) fn write(
         layout,
         content,
         plan: &plan,
+        inner: inner_plan(layout, picked)?,
         shape: &plan.shape()?,
         over: None,
     };
@@ -145,7 +150,7 @@ pub(crate) fn prepare(
     if picked.is_empty() {
         return Ok(Staged::default());
     }
-    let plan = Plan::new(&layout.grid, picked)?;
+    let plan = Plan::new(&layout.chunk.grid, picked)?;
     let writer = view.writer()?;
     Job {
         view,
@@ -154,10 +159,19 @@ pub(crate) fn prepare(
         layout,
         content,
         plan: &plan,
+        inner: inner_plan(layout, picked)?,
         shape: &plan.shape()?,
         over: Some(over),
     }
     .prepare()
+}
+
+/// The selection over the grid of inner chunks, where there are shards.
+fn inner_plan<'l>(layout: &'l Layout, picked: &Picked) -> Result<Option<Plan<'l>>> {
+    let sharded = layout.sharded();
+    sharded
+        .map(|(_, tile)| Plan::new(&tile.grid, picked))
+        .transpose()
 }
 
 /// What another thread changed between the reading and the staging of a write.
@@ -192,6 +206,7 @@ struct Job<'a> {
     layout: &'a Layout,
     content: &'a Content<'a>,
     plan: &'a Plan<'a>,
+    inner: Option<Plan<'a>>,
     shape: &'a [usize],
     /// Entries as the same call is about to change them: these are merged instead of the staged ones.
     over: Option<&'a BTreeMap<Key, Option<Value>>>,
@@ -209,9 +224,14 @@ impl Job<'_> {
                 .reason("too_large"));
         }
         let fits = BATCH_BYTES
-            .checked_div(self.layout.chunk_bytes())
+            .checked_div(self.layout.chunk.byte_len())
             .unwrap_or(BATCH_MAX);
-        let batch = fits.clamp(parallel::width().saturating_mul(2), BATCH_MAX);
+        // Within a shard inner chunks run in parallel, so one at a time is enough where they are large.
+        let least = match self.inner {
+            Some(_) => 1,
+            None => parallel::width().saturating_mul(2),
+        };
+        let batch = fits.clamp(least, BATCH_MAX);
         let mut waiting: Vec<Coords> = Vec::new();
         let sets: SmallVec<[&AxisSet; 8]> = self.plan.sets().collect();
         scan::for_each_coords(self.layout.key_order(), &sets, |c| {
@@ -227,7 +247,7 @@ impl Job<'_> {
     }
 
     fn flush(&self, waiting: &mut Vec<Coords>, staged: &mut Staged) -> Result<()> {
-        let work = waiting.len().saturating_mul(self.layout.chunk_bytes());
+        let work = waiting.len().saturating_mul(self.layout.chunk.byte_len());
         let chunks = std::mem::take(waiting);
         let prepared = if work < PARALLEL_MIN {
             chunks
@@ -245,7 +265,7 @@ impl Job<'_> {
 
     /// Does one chunk again that another thread has changed.
     fn redo(&self, staged: &mut Staged, i: usize) -> Result<()> {
-        let mut coords = Coords::from_elem(0, self.layout.grid.rank());
+        let mut coords = Coords::from_elem(0, self.layout.chunk.grid.rank());
         let Some(change) = staged.changes.get(i) else {
             return Ok(());
         };
@@ -271,6 +291,10 @@ impl Job<'_> {
             Outcome::Absent => None,
         };
         receipt.chunks_decoded = receipt.chunks_decoded.saturating_add(u64::from(p.decoded));
+        let (decoded, encoded, kept) = p.inner;
+        receipt.inner_decoded = receipt.inner_decoded.saturating_add(decoded);
+        receipt.inner_encoded = receipt.inner_encoded.saturating_add(encoded);
+        receipt.inner_kept = receipt.inner_kept.saturating_add(kept);
         match at {
             Some(i) => {
                 if let Some(change) = staged.changes.get_mut(i) {
@@ -305,7 +329,7 @@ impl Job<'_> {
     fn try_chunk(&self, c: &[i64]) -> Result<Prepared> {
         let layout = self.layout;
         let key = key::chunk(self.id, c, layout.key_order());
-        let covered = layout.grid.covered(c, &layout.domain);
+        let covered = layout.chunk.grid.covered(c, &layout.domain);
         let whole = self.plan.covers(c, &covered);
         if whole && let Some(outcome) = self.without_payload(c) {
             return Ok(Prepared {
@@ -313,20 +337,20 @@ impl Job<'_> {
                 outcome,
                 base: Base::Whole,
                 decoded: false,
+                inner: (0, 0, 0),
             });
+        }
+        if let (Some((shard, tile)), Some(plan)) = (layout.sharded(), &self.inner) {
+            return self.shard(key, c, whole, shard, tile, plan);
         }
         let (mut elements, base, record) = if whole {
             (
-                Elements::repeated(layout, layout.chunk_len, layout.fill())?,
+                Elements::repeated(&layout.chunk, layout.fill())?,
                 Base::Whole,
                 None,
             )
         } else {
-            let old = match self.over.and_then(|o| o.get(&key)) {
-                Some(value) => value.clone(),
-                None => self.view.get(&key)?,
-            };
-            let record = old.as_deref().map(scan::decode).transpose()?;
+            let (old, record) = self.old(&key)?;
             let elements = Elements::load(
                 layout,
                 self.view,
@@ -335,18 +359,12 @@ impl Job<'_> {
             (elements, Base::Merged(old), record)
         };
         let decoded = matches!(record, Some(ChunkRecord::Stored { .. }));
-        self.fill_in(c, &mut elements)?;
-        let outcome = if elements.is_fill(layout) {
-            match (self.content, record) {
-                // A declared chunk stays declared under more fill; a declaration that empties a stored one declares it.
-                (_, Some(ChunkRecord::Fill)) | (Content::DeclaredFill, Some(_)) => {
-                    Outcome::Record(ChunkRecord::Fill)
-                }
-                _ => Outcome::Absent,
-            }
+        self.fill_in(self.plan, &layout.chunk, c, &mut elements)?;
+        let outcome = if elements.is_fill(layout.fill()) {
+            self.emptied(record)
         } else {
             let mut bytes = Vec::new();
-            elements.encode(layout, &mut bytes)?;
+            elements.encode(&layout.chunk, &mut bytes)?;
             Outcome::Payload(bytes)
         };
         Ok(Prepared {
@@ -354,7 +372,77 @@ impl Job<'_> {
             outcome,
             base,
             decoded,
+            inner: (0, 0, 0),
         })
+    }
+
+    /// A shard: the inner chunks that the call touches are merged and encoded, all others keep their bytes.
+    fn shard(
+        &self,
+        key: Key,
+        c: &[i64],
+        whole: bool,
+        shard: &Shard,
+        tile: &Tile,
+        plan: &Plan<'_>,
+    ) -> Result<Prepared> {
+        let layout = self.layout;
+        let (base, record) = if whole {
+            (Base::Whole, None)
+        } else {
+            let (old, record) = self.old(&key)?;
+            (Base::Merged(old), record)
+        };
+        let old = OldShard::open(self.view, layout, record.as_ref())?;
+        let touched = shards::met(shard, plan, c);
+        let edited = shard_edit::edit(layout, &old, touched, |number, inner| {
+            let covered = tile.grid.covered(inner, &layout.domain);
+            let (mut elements, decoded) = if plan.covers(inner, &covered) {
+                (Elements::repeated(tile, &tile.fill)?, false)
+            } else {
+                old.elements(layout, number)?
+            };
+            self.fill_in(plan, tile, inner, &mut elements)?;
+            let part = if elements.is_fill(&tile.fill) {
+                Part::Absent
+            } else {
+                let mut bytes = Vec::new();
+                elements.encode(tile, &mut bytes)?;
+                Part::New(bytes)
+            };
+            Ok(InnerChange { part, decoded })
+        })?;
+        Ok(Prepared {
+            key,
+            outcome: match edited.payload {
+                Some(bytes) => Outcome::Payload(bytes),
+                None => self.emptied(record),
+            },
+            base,
+            decoded: edited.decoded > 0,
+            inner: (edited.decoded, edited.encoded, edited.kept),
+        })
+    }
+
+    /// The entry of a chunk as it is now, and what it says.
+    fn old(&self, key: &Key) -> Result<(Option<Value>, Option<ChunkRecord>)> {
+        let old = match self.over.and_then(|o| o.get(key)) {
+            Some(value) => value.clone(),
+            None => self.view.get(key)?,
+        };
+        let record = old.as_deref().map(scan::decode).transpose()?;
+        Ok((old, record))
+    }
+
+    /// What becomes of a chunk in which nothing but fill is left.
+    fn emptied(&self, record: Option<ChunkRecord>) -> Outcome {
+        match (self.content, record) {
+            // A declared chunk stays declared under more fill; a declaration that empties a stored one declares it.
+            (_, Some(ChunkRecord::Fill)) | (Content::DeclaredFill, Some(_)) => {
+                Outcome::Record(ChunkRecord::Fill)
+            }
+            _ => Outcome::Absent,
+        }
     }
 
     /// What a wholly covered chunk becomes where no element needs to be stored.
@@ -366,7 +454,7 @@ impl Job<'_> {
             // A constant says something about every element of the chunk, so none may lie outside the domain: a later
             // grow would show it.
             Content::Scalar(element)
-                if layout.item.is_some() && layout.grid.is_inside(c, &layout.domain) =>
+                if layout.item().is_some() && layout.chunk.grid.is_inside(c, &layout.domain) =>
             {
                 let mut padded = [0; 16];
                 padded.get_mut(..element.len())?.copy_from_slice(element);
@@ -376,32 +464,38 @@ impl Job<'_> {
         }
     }
 
-    fn fill_in(&self, c: &[i64], elements: &mut Elements) -> Result<()> {
-        let layout = self.layout;
-        let maps = self.plan.maps(c).map(|m| m.reversed());
+    fn fill_in(
+        &self,
+        plan: &Plan<'_>,
+        tile: &Tile,
+        c: &[i64],
+        elements: &mut Elements,
+    ) -> Result<()> {
+        let maps = plan.maps(c).map(|m| m.reversed());
         match self.content {
             Content::Block(source) => {
-                let copier = Copier::new(maps, self.shape, &layout.chunk_shape)?;
-                elements.take_from(layout, source, &copier)
+                let copier = Copier::new(maps, self.shape, &tile.shape)?;
+                elements.take_from(tile, source, &copier)
             }
-            Content::Scalar(element) => self.set_all(maps, element, elements),
-            Content::DeclaredFill => self.set_all(maps, layout.fill(), elements),
+            Content::Scalar(element) => self.set_all(tile, maps, element, elements),
+            Content::DeclaredFill => self.set_all(tile, maps, &tile.fill, elements),
         }
     }
 
     fn set_all(
         &self,
+        tile: &Tile,
         maps: impl Iterator<Item = AxisMap>,
         element: &[u8],
         elements: &mut Elements,
     ) -> Result<()> {
-        let copier = Copier::new(maps, self.shape, &self.layout.chunk_shape)?;
-        if copier.len() == self.layout.chunk_len
+        let copier = Copier::new(maps, self.shape, &tile.shape)?;
+        if copier.len() == tile.len
             && let Elements::Fixed(bytes) = elements
         {
             repeat(element, bytes);
         } else {
-            elements.set(self.layout, element, &copier);
+            elements.set(tile, element, &copier);
         }
         Ok(())
     }
@@ -419,7 +513,7 @@ pub(crate) fn erase(
 ) -> Result<Option<WriteReceipt>> {
     let writer = view.writer()?;
     let _hold = writer.hold();
-    let plan = Plan::new(&layout.grid, picked)?;
+    let plan = Plan::new(&layout.chunk.grid, picked)?;
     let content = Content::Scalar(layout.fill());
     let job = Job {
         view,
@@ -428,6 +522,7 @@ pub(crate) fn erase(
         layout,
         content: &content,
         plan: &plan,
+        inner: inner_plan(layout, picked)?,
         shape: &plan.shape()?,
         over: None,
     };

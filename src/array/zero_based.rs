@@ -117,7 +117,7 @@ impl ZeroBased {
 
     fn with_grid<R>(&self, f: impl Fn(&crate::grid::ChunkGrid, usize, i64) -> R) -> Result<Vec<R>> {
         let compiled = self.array.compiled()?;
-        let grid = &compiled.layout.grid;
+        let grid = &compiled.layout.chunk.grid;
         Ok(self
             .domain
             .bounds()

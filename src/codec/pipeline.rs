@@ -172,6 +172,11 @@ impl Pipeline {
         Some(shape)
     }
 
+    /// Refuses a filter mask that no chunk of this pipeline can have.
+    pub(crate) fn check_mask(&self, mask: u8) -> Result<()> {
+        self.plan(mask).map(|_| ())
+    }
+
     /// True when every payload ends in a checksum of what stands before it.
     pub(crate) fn ends_in_checksum(&self) -> bool {
         matches!(self.bytes.last(), Some(ByteStep::Checksum(_)))

@@ -1,7 +1,7 @@
 //! Codec `sharding_indexed`: array to bytes, many inner chunks in one payload.
 //!
-//! Produces: the encoded inner chunks one after the other in C order of their grid, then their index (Zarr v3 codec
-//! "sharding_indexed", version 1.0). Inner chunks of nothing but fill are left out. Reads them in any order, and the index
+//! Produces: the encoded inner chunks one after the other in C order of their grid, then their index (Zarr v3, "Sharding codec", version
+//! 1.0). Inner chunks of nothing but fill are left out. Reads them in any order, and the index
 //! at either end.
 //! Parameters: `chunk_shape`, `codecs`, `index_codecs`, `index_location`. Output: at most what the inner pipeline makes of
 //! every inner chunk, and the index. A shard within a shard is refused by name.

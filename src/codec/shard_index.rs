@@ -306,10 +306,6 @@ fn names(codecs: &[CodecSpec]) -> String {
 }
 
 #[cfg(test)]
-#[expect(
-    clippy::arithmetic_side_effects,
-    reason = "small numbers in tests of a layout"
-)]
 mod tests {
     use super::*;
     use crate::format::json::Json;

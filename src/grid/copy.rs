@@ -32,6 +32,18 @@ impl AxisMap {
         }
     }
 
+    /// Smallest and largest source position, `None` when nothing is copied.
+    pub(crate) fn src_bounds(&self) -> Option<(usize, usize)> {
+        match self {
+            Self::Run { len: 0, .. } => None,
+            Self::Run { src, len, .. } => Some((*src, self.at(len.wrapping_sub(1)).0)),
+            Self::Pairs(pairs) => Some((
+                pairs.iter().map(|p| p.0).min()?,
+                pairs.iter().map(|p| p.0).max()?,
+            )),
+        }
+    }
+
     /// The same map the other way round.
     #[must_use]
     pub(crate) fn reversed(&self) -> Self {
@@ -107,6 +119,8 @@ pub(crate) struct Run {
 #[derive(Debug)]
 pub(crate) struct Copier {
     axes: SmallVec<[(AxisMap, usize, usize); 8]>,
+    /// Added to every source position, wrapping.
+    shift: usize,
 }
 
 impl Copier {
@@ -145,7 +159,12 @@ impl Copier {
                 axes.push((map, ss, ds));
             }
         }
-        Ok(Self { axes })
+        Ok(Self { axes, shift: 0 })
+    }
+
+    /// Takes the source for a part of the block the maps were made for: position `p` is at `p + by` (wrapping) there.
+    pub(crate) fn shift(&mut self, by: usize) {
+        self.shift = by;
     }
 
     /// Number of elements copied.
@@ -160,7 +179,7 @@ impl Copier {
         }
         let Some(((inner, ss, ds), outer)) = self.axes.split_last() else {
             f(Run {
-                src: 0,
+                src: self.shift,
                 dst: 0,
                 len: 1,
                 src_step: 1,
@@ -170,7 +189,7 @@ impl Copier {
         };
         let mut at: SmallVec<[usize; 8]> = SmallVec::from_elem(0, outer.len());
         loop {
-            let (mut src, mut dst) = (0_usize, 0_usize);
+            let (mut src, mut dst) = (self.shift, 0_usize);
             for ((map, ss, ds), &i) in outer.iter().zip(&at) {
                 let (s, d) = map.at(i);
                 src = src.wrapping_add(s.wrapping_mul(*ss));

@@ -137,6 +137,16 @@ impl Storage for FileStorage {
         self.file.sync_data()
     }
 
+    /// Through a map nothing is fetched but what is looked at.
+    #[cfg(all(unix, target_pointer_width = "64"))]
+    fn fetch_gap(&self) -> Option<u64> {
+        Some(if self.mapper.is_some() {
+            0
+        } else {
+            super::LOCAL_GAP
+        })
+    }
+
     fn map(&self, offset: u64, len: usize) -> Option<Span> {
         #[cfg(all(unix, target_pointer_width = "64"))]
         {

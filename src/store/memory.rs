@@ -70,6 +70,11 @@ impl Storage for Memory {
         Ok(())
     }
 
+    /// Memory has no calls to save.
+    fn fetch_gap(&self) -> Option<u64> {
+        Some(0)
+    }
+
     fn is_shared(&self) -> bool {
         false
     }

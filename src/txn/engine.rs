@@ -27,7 +27,7 @@ use super::create;
 use super::open::{self, OpenReport, Pair};
 use super::snapshot::Committed;
 use super::writer::Held;
-use super::{EngineOptions, NewContainer, SnapshotState, WriterState};
+use super::{EngineOptions, NewContainer, PayloadCache, SnapshotState, WriterState};
 
 /// How often a waiting writer tries again.
 const TRY_EVERY: Duration = Duration::from_millis(5);
@@ -42,11 +42,26 @@ pub(crate) struct Engine {
     header: Header,
     options: EngineOptions,
     cache: NodeCache,
+    /// Decoded chunks and inner chunks.
+    chunks: PayloadCache,
+    /// Shard indexes, and which payloads have been verified whole.
+    shards: PayloadCache,
     report: OpenReport,
     /// The newest state this process knows.
     published: RwLock<Arc<Committed>>,
     /// A writer of this engine lives: nobody else commits, so the published state is the newest.
     writing: AtomicBool,
+}
+
+/// How payloads can be fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fetch {
+    /// In ranges, those as one that no more than this many bytes part.
+    Ranges(u64),
+    /// Whole only: the medium gives nothing less.
+    Whole,
+    /// Whole only: the caller wants it so.
+    Off,
 }
 
 /// Where a container has its name.
@@ -174,8 +189,10 @@ impl Engine {
             home,
             file,
             header,
-            options,
             cache,
+            chunks: PayloadCache::new(options.cache_bytes),
+            shards: PayloadCache::new(options.limits.node_cache_bytes),
+            options,
             report,
             published: RwLock::new(Arc::new(committed)),
             writing: AtomicBool::new(false),
@@ -219,6 +236,26 @@ impl Engine {
     /// What opening found.
     pub(crate) fn report(&self) -> &OpenReport {
         &self.report
+    }
+
+    /// Decoded chunks and inner chunks.
+    pub(crate) fn chunks(&self) -> &PayloadCache {
+        &self.chunks
+    }
+
+    /// Shard indexes, and which payloads have been verified whole.
+    pub(crate) fn shards(&self) -> &PayloadCache {
+        &self.shards
+    }
+
+    /// The gap between two wanted ranges of a payload up to which they are fetched as one; none where parts of a payload
+    /// cannot be fetched, or are not to be.
+    pub(crate) fn fetch_gap(&self) -> Fetch {
+        match (self.options.partial_reads, self.storage.fetch_gap()) {
+            (false, _) => Fetch::Off,
+            (true, None) => Fetch::Whole,
+            (true, Some(gap)) => Fetch::Ranges(gap),
+        }
     }
 
     /// The newest committed state that this process knows.

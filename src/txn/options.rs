@@ -16,6 +16,9 @@ const LIBRARY_VERSION: u32 = number(env!("CARGO_PKG_VERSION_MAJOR")) << 24
     | number(env!("CARGO_PKG_VERSION_MINOR")) << 16
     | number(env!("CARGO_PKG_VERSION_PATCH"));
 
+/// Decoded bytes that a container keeps when nobody says how many.
+pub(crate) const CACHE_BYTES: usize = 256 << 20;
+
 /// Gives the present time in nanoseconds since the Unix epoch, if there is a clock.
 pub(crate) type Clock = Arc<dyn Fn() -> Option<i64> + Send + Sync>;
 
@@ -24,6 +27,10 @@ pub(crate) type Clock = Arc<dyn Fn() -> Option<i64> + Send + Sync>;
 pub(crate) struct EngineOptions {
     pub(crate) limits: Limits,
     pub(crate) access: Access,
+    /// Most bytes of decoded chunks that are kept.
+    pub(crate) cache_bytes: usize,
+    /// Parts of shards are fetched by themselves where the medium can.
+    pub(crate) partial_reads: bool,
     /// No writer is given out.
     pub(crate) read_only: bool,
     /// Write although the file system gives no locks: the caller knows that there is one writer.
@@ -39,6 +46,8 @@ impl Default for EngineOptions {
         Self {
             limits: Limits::default(),
             access: Access::Map,
+            cache_bytes: CACHE_BYTES,
+            partial_reads: true,
             read_only: false,
             without_locks: false,
             clock: Arc::new(clock::system_now),
@@ -68,6 +77,8 @@ impl fmt::Debug for EngineOptions {
         f.debug_struct("EngineOptions")
             .field("limits", &self.limits)
             .field("access", &self.access)
+            .field("cache_bytes", &self.cache_bytes)
+            .field("partial_reads", &self.partial_reads)
             .field("read_only", &self.read_only)
             .field("without_locks", &self.without_locks)
             .finish_non_exhaustive()

@@ -16,5 +16,6 @@ mod doubt;
 mod faults;
 mod files;
 mod golden;
+mod sharding;
 mod signed_vectors;
 mod support;

@@ -194,7 +194,8 @@ fn check_final(a: &Array<i32>, last: &Value, context: &str) {
     let zero = &last["zero_based"];
     let (lo, origin) = (ints(&last["min"]), ints(&last["chunk_origin"]));
     let chunks: Vec<i64> = a
-        .chunk_shape()
+        .shard_shape()
+        .unwrap_or_else(|| a.chunk_shape())
         .iter()
         .map(|&n| i64::try_from(n).unwrap())
         .collect();
@@ -211,24 +212,42 @@ fn check_final(a: &Array<i32>, last: &Value, context: &str) {
     );
 }
 
-fn create(w: &Writer, v: &Value) -> Result<Array<i32>, Error> {
+/// How the chunks of a vector are stored.
+#[derive(Clone, Copy)]
+enum Stored {
+    Plain,
+    /// As shards of inner chunks of one element.
+    Ones,
+    /// As shards whose axes are divided by their smallest prime.
+    Parts,
+}
+
+fn create(w: &Writer, v: &Value, stored: Stored) -> Result<Array<i32>, Error> {
     let fill = i32::try_from(v["fill"].as_i64().unwrap()).unwrap();
-    let chunks = v["chunk_shape"]
+    let chunks: Vec<u64> = v["chunk_shape"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|n| n.as_u64().unwrap());
+        .map(|n| n.as_u64().unwrap())
+        .collect();
+    let part = |n: &u64| n / (2..=*n).find(|p| n.is_multiple_of(*p)).unwrap_or(1);
     let spec = ArraySpec::<i32>::new(domain(&v["create"])?)
-        .chunks(chunks)
         .origin(ints(&v["chunk_origin"]))
         .fill(fill);
+    let spec = match stored {
+        Stored::Plain => spec.chunks(chunks),
+        Stored::Ones => spec.chunks(vec![1; chunks.len()]).shards(chunks),
+        Stored::Parts => spec
+            .chunks(chunks.iter().map(part).collect::<Vec<_>>())
+            .shards(chunks),
+    };
     Ok(array(w, spec))
 }
 
-fn replay(v: &Value, commit_each: bool) {
+fn replay(v: &Value, commit_each: bool, form: Stored) {
     let name = v["name"].as_str().unwrap();
     let w = writer();
-    let a = create(&w, v).unwrap();
+    let a = create(&w, v, form).unwrap();
     for (i, step) in v["steps"].as_array().unwrap().iter().enumerate() {
         let context = format!("{name} step {i} {}", step["op"]);
         let before = (a.domain().unwrap(), stored(&a));
@@ -285,12 +304,24 @@ fn sequences() -> Vec<Value> {
 fn all_sequences_pass_in_one_transaction() {
     let all = sequences();
     assert_eq!(all.len(), 93);
-    all.iter().for_each(|v| replay(v, false));
+    all.iter().for_each(|v| replay(v, false, Stored::Plain));
 }
 
 #[test]
 fn all_sequences_pass_with_a_commit_after_every_step() {
-    sequences().iter().for_each(|v| replay(v, true));
+    sequences()
+        .iter()
+        .for_each(|v| replay(v, true, Stored::Plain));
+}
+
+#[test]
+fn all_sequences_pass_on_sharded_arrays() {
+    for form in [Stored::Ones, Stored::Parts] {
+        for v in &sequences() {
+            replay(v, false, form);
+            replay(v, true, form);
+        }
+    }
 }
 
 /// Nothing here depends on the element type; this keeps the generic bound in use where `replay` is monomorphic.

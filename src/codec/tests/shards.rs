@@ -148,7 +148,7 @@ fn damage_in_a_shard_names_the_inner_chunk() {
         let e = decoded(&p, &bad).unwrap_err();
         assert!(e.is_corruption(), "{e}");
         let inner = (bit >> 3) / 8;
-        let want = (inner < 6).then(|| [inner as u64 / 3, inner as u64 % 3]);
+        let want = (inner < 6).then_some([inner as u64 / 3, inner as u64 % 3]);
         assert_eq!(e.inner_chunk(), want.as_ref().map(|w| &w[..]), "{e}");
     }
     for cut in 0..payload.len() {
