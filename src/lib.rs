@@ -44,3 +44,8 @@ pub use group::{Group, Member};
 pub use inspect::{CheckLevel, Problem, Statistics};
 pub use limits::Limits;
 pub use txn::{CacheStatistics, OpenReport, OtherSlot};
+
+/// The README's program, run as a documentation test.
+#[cfg(all(doctest, feature = "ndarray", feature = "zstd"))]
+#[doc = include_str!("../README.md")]
+pub mod readme {}

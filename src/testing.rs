@@ -8,11 +8,14 @@ use std::ffi::OsStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::codec::{self, Codec, Pipeline};
 use crate::error::{Error, Result};
 use crate::format::ObjectId;
+use crate::format::dtype::DataType;
 use crate::format::key::{self, Key, Value};
 use crate::format::record::{ChunkRecord, Owner, extent_of};
 use crate::index::{Visit, Visited, walk};
+use crate::limits::Limits;
 use crate::txn::{Engine, EngineOptions, NewContainer, SnapshotState, View, WriterState};
 
 pub use crate::store::{FileId, Folder, Lend, LockMode, Memory, Span, Storage, Unfinished};
@@ -188,6 +191,36 @@ impl RawSnapshot {
     /// Every entry, every payload and blob verified.
     pub fn entries(&self) -> Result<Vec<RawEntry>> {
         entries(&View::Snapshot(Arc::clone(&self.0)))
+    }
+
+    /// Whether the array `id` has an entry for a chunk.
+    pub fn has_chunk(&self, id: u64, coords: &[i64]) -> Result<bool> {
+        Ok(self.0.get(&chunk_key(id, coords))?.is_some())
+    }
+}
+
+/// An array's codecs without an array.
+#[derive(Debug)]
+pub struct RawPipeline(Pipeline);
+
+impl RawPipeline {
+    /// Compiles `codecs` for chunks of this type and shape, whose fill value is zero.
+    pub fn new(codecs: &[Codec], data_type: &DataType, chunk_shape: &[u64]) -> Result<Self> {
+        let fill = vec![0; data_type.item_size().unwrap_or(0)];
+        let codecs = codec::resolve(codecs, data_type)?;
+        Pipeline::new(&codecs, data_type, chunk_shape, &fill, &Limits::default()).map(Self)
+    }
+
+    /// The payload of a decoded chunk.
+    pub fn encode(&self, decoded: &[u8]) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        self.0.encode(decoded, &mut out)?;
+        Ok(out)
+    }
+
+    /// Decodes a payload into a chunk's bytes.
+    pub fn decode(&self, encoded: &[u8], out: &mut [u8]) -> Result<()> {
+        self.0.decode(encoded, 0, out)
     }
 }
 

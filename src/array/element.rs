@@ -100,7 +100,8 @@ fn mixed_up() -> Error {
 }
 
 macro_rules! numbers {
-    ($($ty:ty => $dt:ident, $unit:expr;)*) => {$(
+    // `ident`, not `ty`: a `ty` cannot be compared with `i64` once it is captured.
+    ($($ty:ident => $dt:ident, $unit:expr;)*) => {$(
         impl sealed::Element for $ty {
             fn data_type() -> DataType {
                 DataType::$dt
@@ -130,7 +131,7 @@ macro_rules! numbers {
             matches!(stored, DataType::Int64 | DataType::Datetime64 { .. } | DataType::Timedelta64 { .. })
         }
     };
-    (@accepts $ty:ty) => {};
+    (@accepts $ty:ident) => {};
 }
 
 numbers! {
@@ -235,5 +236,24 @@ impl sealed::Element for Vec<u8> {
             Elements::Variable(items) => Ok(items.into_iter().map(Vec::from).collect()),
             Elements::Fixed(_) => Err(mixed_up()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::dtype::TimeUnit;
+
+    /// `i64` was refused for time types, because the macro's arm for it never matched.
+    #[test]
+    fn i64_stands_for_time_types_and_no_other_number_does() {
+        let time = DataType::Datetime64 {
+            unit: TimeUnit::Second,
+            scale: 1,
+        };
+        assert!(<i64 as sealed::Element>::accepts(&time));
+        assert!(<i64 as sealed::Element>::accepts(&DataType::Int64));
+        assert!(!<i64 as sealed::Element>::accepts(&DataType::Uint64));
+        assert!(!<u64 as sealed::Element>::accepts(&time));
     }
 }

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::grid::Selection;
 
 use super::chunk::reserve;
-use super::element::{Element, Elements};
+use super::element::{Element, Elements, Source};
 use super::handle::{Block, DynArray, End, Roll};
 use super::receipt::{Receipt, ShrinkReceipt, WriteReceipt};
 use super::spec::{element_bytes, element_from_bytes};
@@ -57,6 +57,32 @@ impl<T: Element> Array<T> {
     /// `Corrupt` for a text that is not UTF-8.
     pub fn fill_value(&self) -> Result<T> {
         element_from_bytes(&self.data_type(), &self.fill_bytes())
+    }
+
+    /// A block of this array's type, for [`crate::Appender::push`] and the calls that take one: `items` in C order.
+    ///
+    /// # Errors
+    /// `InvalidArgument` (`shape`) where `items` are more or fewer than the shape holds.
+    pub fn block(&self, shape: impl IntoIterator<Item = u64>, items: &[T]) -> Result<Block> {
+        let shape: Vec<u64> = shape.into_iter().collect();
+        let count = shape.iter().try_fold(1_u64, |n, &m| n.checked_mul(m));
+        if count != Some(items.len() as u64) {
+            return Err(Error::invalid("block")
+                .expected(format_args!("elements for the shape {shape:?}"))
+                .found(items.len())
+                .reason("shape"));
+        }
+        let elements = match T::source(items) {
+            Source::Fixed(bytes) => Elements::Fixed(bytes.into_owned()),
+            Source::Variable(items) => {
+                Elements::Variable(items.into_iter().map(Into::into).collect())
+            }
+        };
+        Ok(Block {
+            data_type: self.data_type(),
+            shape,
+            elements,
+        })
     }
 
     /// Reads a region as a vector in C order.

@@ -1,0 +1,89 @@
+//! The edges of an array, for comparison between changes of the code: prepend beside append, reads within and across chunks.
+//!
+//! `cargo bench --bench edges`. In memory, so that no disk is measured.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a benchmark that cannot run has to stop"
+)]
+
+use std::time::Duration;
+
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use ndarray::Array2;
+use orthant::{Array, ArraySpec, Codec, Container, Writer, region};
+
+/// 1000 x 1000 f32 in 100 x 100 chunks, written and committed.
+fn square() -> orthant::Result<(Container, Writer, Array<f32>)> {
+    let container = Container::in_memory()?;
+    let writer = container.writer()?;
+    let spec = ArraySpec::<f32>::new(region![0..1000, 0..1000])
+        .chunks([100, 100])
+        .codecs(Codec::raw_profile());
+    let array = writer.create_array("square", spec)?;
+    array.write(
+        region![.., ..],
+        Array2::from_elem((1000, 1000), 1.5_f32).view(),
+    )?;
+    writer.commit()?;
+    Ok((container, writer, array))
+}
+
+fn edges(criterion: &mut Criterion) {
+    let row = Array2::from_elem((1, 1000), 2.5_f32);
+    let mut group = criterion.benchmark_group("one row and its commit");
+    group.bench_function("prepend", |bench| {
+        bench.iter_batched(
+            || square().unwrap(),
+            |(_container, writer, array)| {
+                array.prepend(0, row.view()).unwrap();
+                writer.commit().unwrap()
+            },
+            BatchSize::PerIteration,
+        );
+    });
+    group.bench_function("append", |bench| {
+        bench.iter_batched(
+            || square().unwrap(),
+            |(_container, writer, array)| {
+                array.append(0, row.view()).unwrap();
+                writer.commit().unwrap()
+            },
+            BatchSize::PerIteration,
+        );
+    });
+    group.finish();
+}
+
+fn reads(criterion: &mut Criterion) {
+    let (container, ..) = square().unwrap();
+    let array = container
+        .snapshot()
+        .unwrap()
+        .array::<f32>("square")
+        .unwrap();
+    let mut out = vec![0.0; 100 * 100];
+    let mut group = criterion.benchmark_group("read 100 x 100");
+    group.bench_function("one chunk", |bench| {
+        bench.iter(|| {
+            array
+                .read_into(region![300..400, 500..600], &mut out)
+                .unwrap()
+        });
+    });
+    group.bench_function("across four", |bench| {
+        bench.iter(|| {
+            array
+                .read_into(region![350..450, 550..650], &mut out)
+                .unwrap()
+        });
+    });
+    group.finish();
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default().measurement_time(Duration::from_secs(3)).warm_up_time(Duration::from_secs(1));
+    targets = edges, reads
+}
+criterion_main!(benches);
