@@ -5,12 +5,12 @@
 //!
 //! The result is split along one axis into slices that no two tasks share, so that parallel copies need no locks.
 
-use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::codec::Decoded;
 use crate::error::{Error, Result};
 use crate::format::ObjectId;
 use crate::format::extent::Extent;
@@ -92,11 +92,6 @@ struct Task<'o> {
     len: usize,
     /// The axis along which the result is split.
     axis: usize,
-}
-
-thread_local! {
-    /// One decoded chunk a thread, kept between reads.
-    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Gather<'_> {
@@ -287,13 +282,9 @@ impl Gather<'_> {
                 Ok(Receipt::default())
             }
             Content::Inner(encoded) => {
-                self.decode(coords, task, encoded.key, |out| {
-                    self.tile
-                        .pipeline
-                        .decode(encoded.as_slice(), 0, out)
-                        .map_err(|e| encoded.place(e))
-                })
-                .map_err(|e| shards::blame(e, self.layout, coords))?;
+                self.decode(coords, task, encoded.key, (encoded.as_slice(), 0))
+                    .map_err(|e| encoded.place(e))
+                    .map_err(|e| shards::blame(e, self.layout, coords))?;
                 Ok(Receipt::default())
             }
             Content::Record(record) => self
@@ -330,12 +321,8 @@ impl Gather<'_> {
             });
         }
         let payload = self.view.payload(extent)?;
-        self.decode(coords, task, key, |out| {
-            self.tile
-                .pipeline
-                .decode(&payload, mask, out)
-                .map_err(|e| e.at_or(extent.offset).spanning(extent.len))
-        })?;
+        self.decode(coords, task, key, (&payload, mask))
+            .map_err(|e| e.at_or(extent.offset).spanning(extent.len))?;
         Ok(Receipt {
             bytes_fetched: extent.len,
             bytes_decoded: self.tile.byte_len() as u64,
@@ -350,25 +337,22 @@ impl Gather<'_> {
         coords: &[i64],
         task: &mut Task<'_>,
         key: CacheKey,
-        decode: impl FnOnce(&mut [u8]) -> Result<()>,
+        (encoded, mask): (&[u8], u8),
     ) -> Result<()> {
+        let pipeline = &self.tile.pipeline;
         if let Some(out) = self.direct(coords, task)? {
-            return decode(out);
+            return pipeline.decode(encoded, mask, out);
         }
         let len = self.tile.byte_len();
         let cache = self.view.engine().chunks();
         if cache.takes(len) && !self.takes_all(coords) {
             let mut bytes = reserve(Some(len))?;
-            decode(&mut bytes)?;
-            self.copy(coords, &bytes, 0, task)?;
+            pipeline.decode(encoded, mask, &mut bytes)?;
+            self.copy(coords, Decoded::Elements(&bytes), 0, task)?;
             cache.put(key, Arc::new(Elements::Fixed(bytes)), len);
             return Ok(());
         }
-        SCRATCH.with_borrow_mut(|scratch| {
-            scratch.resize(len, 0);
-            decode(scratch)?;
-            self.copy(coords, scratch, 0, task)
-        })
+        pipeline.decode_with(encoded, mask, |decoded| self.copy(coords, decoded, 0, task))
     }
 
     /// Copies rows straight out of a raw chunk. Its checksum is compared once, before the first of them; where only some
@@ -395,11 +379,11 @@ impl Gather<'_> {
                 let bytes = self.view.payload_range(extent, range.clone())?;
                 cost.bytes_fetched = bytes.len() as u64;
                 let base = usize::try_from(range.start).unwrap_or(0);
-                self.copy(coords, &bytes, base, task)?;
+                self.copy(coords, Decoded::Elements(&bytes), base, task)?;
             }
             None => {
                 let bytes = self.view.payload(extent)?;
-                self.copy(coords, &bytes, 0, task)?;
+                self.copy(coords, Decoded::Elements(&bytes), 0, task)?;
                 if !self.takes_all(coords) {
                     self.view.engine().shards().put(seen, Arc::new(()), 0);
                 }
@@ -446,17 +430,10 @@ impl Gather<'_> {
         if task.rows.len() != 1 {
             return Ok(None);
         }
-        let copier = self.copier(coords, task)?;
-        let mut runs = SmallVec::<[_; 2]>::new();
-        copier.for_each(|run| {
-            if runs.len() < 2 {
-                runs.push(run);
-            }
-        });
-        let [run] = runs.as_slice() else {
+        let Some(run) = self.copier(coords, task)?.single() else {
             return Ok(None);
         };
-        if run.len != self.tile.len || run.src_step != 1 || run.dst_step != 1 {
+        if run.len != self.tile.len {
             return Ok(None);
         }
         let start = run.dst.saturating_mul(self.item());
@@ -502,21 +479,27 @@ impl Gather<'_> {
     fn copy_kept(&self, coords: &[i64], elements: &Elements, task: &mut Task<'_>) -> Result<()> {
         match elements {
             Elements::Fixed(bytes) if bytes.len() == self.tile.byte_len() => {
-                self.copy(coords, bytes, 0, task)
+                self.copy(coords, Decoded::Elements(bytes), 0, task)
             }
             _ => Err(Error::type_mismatch("elements").expected("the array's kind of element")),
         }
     }
 
     /// Copies out of `decoded`, the bytes of a unit from its byte `base` on.
-    fn copy(&self, coords: &[i64], decoded: &[u8], base: usize, task: &mut Task<'_>) -> Result<()> {
+    fn copy(
+        &self,
+        coords: &[i64],
+        decoded: Decoded<'_>,
+        base: usize,
+        task: &mut Task<'_>,
+    ) -> Result<()> {
         let item = self.item();
         // `base` is the place of an element.
         let base = base.checked_div(item).unwrap_or(0);
         let mut copier = self.copier(coords, task)?;
         self.for_each_row(coords, task, |start, row| {
             copier.shift(start.wrapping_sub(base));
-            copier.copy_bytes(item, decoded, row);
+            decoded.copy(item, &copier, row);
         })
     }
 

@@ -8,14 +8,18 @@
 //! a neighbouring element is lost. Chunks are appended in key order whatever the number of threads, so equal writes make
 //! equal files.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use crate::codec::{Shard, repeat};
+use crate::bytes::crc32c;
+use crate::codec::{Shard, is_repeated, repeat};
 use crate::error::{Error, Result};
 use crate::format::ObjectId;
+use crate::format::extent::Extent;
 use crate::format::key;
 use crate::format::record::ChunkRecord;
 use crate::grid::{AxisMap, AxisSet, Coords, Copier, Picked};
@@ -51,8 +55,8 @@ pub(crate) enum Content<'a> {
 
 /// What a call does to one chunk.
 enum Outcome {
-    /// Encoded bytes to append.
-    Payload(Vec<u8>),
+    /// Encoded bytes to append, and their checksum.
+    Payload(Vec<u8>, u32),
     /// A record without payload.
     Record(ChunkRecord),
     /// Nothing but fill: no entry.
@@ -83,6 +87,14 @@ pub(crate) struct Staged {
     /// Entries that must still be what they were, by their index in `changes`.
     pub(crate) merged: Vec<(usize, Option<Value>)>,
     pub(crate) receipt: WriteReceipt,
+    /// Payloads that have their place in the file but are not written yet.
+    late: Vec<(u64, Vec<u8>)>,
+}
+
+/// A piece of a batch: both kinds run side by side, so that no thread waits for the medium alone.
+enum Work {
+    Encode(Coords),
+    Write(u64, Vec<u8>),
 }
 
 /// What must not have changed when a write's keys are staged.
@@ -123,6 +135,7 @@ pub(crate) fn write(
         inner: inner_plan(layout, picked)?,
         shape: &plan.shape()?,
         over: None,
+        spare: Mutex::default(),
     };
     let mut staged = if picked.is_empty() {
         Staged::default()
@@ -162,6 +175,7 @@ pub(crate) fn prepare(
         inner: inner_plan(layout, picked)?,
         shape: &plan.shape()?,
         over: Some(over),
+        spare: Mutex::default(),
     }
     .prepare()
 }
@@ -199,6 +213,14 @@ impl Staged {
     }
 }
 
+/// Larger chunks are not kept by a thread.
+const KEPT_BYTES_MAX: usize = 64 << 20;
+
+thread_local! {
+    /// One chunk a thread as it is gathered from a caller's block, kept between writes.
+    static CHUNK: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
 struct Job<'a> {
     view: &'a View,
     writer: &'a Arc<WriterState>,
@@ -210,6 +232,8 @@ struct Job<'a> {
     shape: &'a [usize],
     /// Entries as the same call is about to change them: these are merged instead of the staged ones.
     over: Option<&'a BTreeMap<Key, Option<Value>>>,
+    /// Buffers of payloads that have been written, for the next ones.
+    spare: Mutex<Vec<Vec<u8>>>,
 }
 
 impl Job<'_> {
@@ -243,21 +267,34 @@ impl Job<'_> {
             }
         })?;
         self.flush(&mut waiting, &mut staged)?;
+        // Once more for the payloads that the last batch has placed.
+        self.flush(&mut waiting, &mut staged)?;
         Ok(staged)
     }
 
+    /// Encodes the waiting chunks while the payloads of the batch before are written.
     fn flush(&self, waiting: &mut Vec<Coords>, staged: &mut Staged) -> Result<()> {
-        let work = waiting.len().saturating_mul(self.layout.chunk.byte_len());
+        let late = std::mem::take(&mut staged.late);
         let chunks = std::mem::take(waiting);
-        let prepared = if work < PARALLEL_MIN {
-            chunks
-                .into_iter()
-                .map(|c| self.chunk(&c))
-                .collect::<Result<Vec<_>>>()?
-        } else {
-            parallel::map(chunks, |c| self.chunk(&c))?
+        let pieces = chunks.len().saturating_add(late.len());
+        let writes = late
+            .into_iter()
+            .map(|(offset, bytes)| Work::Write(offset, bytes));
+        let work: Vec<Work> = writes.chain(chunks.into_iter().map(Work::Encode)).collect();
+        let run = |work| match work {
+            Work::Encode(c) => self.chunk(&c).map(Some),
+            Work::Write(offset, bytes) => {
+                self.writer.write_reserved(offset, &bytes)?;
+                self.spare.lock().push(bytes);
+                Ok(None)
+            }
         };
-        for p in prepared {
+        let prepared = if pieces.saturating_mul(self.layout.chunk.byte_len()) < PARALLEL_MIN {
+            work.into_iter().map(run).collect::<Result<Vec<_>>>()?
+        } else {
+            parallel::map(work, run)?
+        };
+        for p in prepared.into_iter().flatten() {
             self.append(p, staged, None)?;
         }
         Ok(())
@@ -282,9 +319,24 @@ impl Job<'_> {
     fn append(&self, p: Prepared, staged: &mut Staged, at: Option<usize>) -> Result<()> {
         let receipt = &mut staged.receipt;
         let value = match p.outcome {
-            Outcome::Payload(bytes) => {
-                receipt.bytes_written = receipt.bytes_written.saturating_add(bytes.len() as u64);
-                let extent = self.writer.append(&bytes, self.layout.payload_align())?;
+            Outcome::Payload(bytes, crc) => {
+                let (len, align) = (bytes.len() as u64, self.layout.payload_align());
+                receipt.bytes_written = receipt.bytes_written.saturating_add(len);
+                let place = match at {
+                    None => self.writer.reserve(bytes.len(), align)?,
+                    Some(_) => None,
+                };
+                let extent = match place {
+                    Some(offset) => {
+                        staged.late.push((offset, bytes));
+                        Extent { offset, len, crc }
+                    }
+                    None => {
+                        let extent = self.writer.append(&bytes, align)?;
+                        self.spare.lock().push(bytes);
+                        extent
+                    }
+                };
                 Some(ChunkRecord::Stored { extent, mask: 0 }.encode())
             }
             Outcome::Record(record) => Some(record.encode()),
@@ -343,6 +395,15 @@ impl Job<'_> {
         if let (Some((shard, tile)), Some(plan)) = (layout.sharded(), &self.inner) {
             return self.shard(key, c, whole, shard, tile, plan);
         }
+        if whole && let Content::Block(Source::Fixed(block)) = self.content {
+            return Ok(Prepared {
+                key,
+                outcome: self.encode_block(c, block)?,
+                base: Base::Whole,
+                decoded: false,
+                inner: (0, 0, 0),
+            });
+        }
         let (mut elements, base, record) = if whole {
             (
                 Elements::repeated(&layout.chunk, layout.fill())?,
@@ -363,9 +424,10 @@ impl Job<'_> {
         let outcome = if elements.is_fill(layout.fill()) {
             self.emptied(record)
         } else {
-            let mut bytes = Vec::new();
+            let mut bytes = self.spare.lock().pop().unwrap_or_default();
             elements.encode(&layout.chunk, &mut bytes)?;
-            Outcome::Payload(bytes)
+            let crc = crc32c(&bytes);
+            Outcome::Payload(bytes, crc)
         };
         Ok(Prepared {
             key,
@@ -415,7 +477,10 @@ impl Job<'_> {
         Ok(Prepared {
             key,
             outcome: match edited.payload {
-                Some(bytes) => Outcome::Payload(bytes),
+                Some(bytes) => {
+                    let crc = crc32c(&bytes);
+                    Outcome::Payload(bytes, crc)
+                }
                 None => self.emptied(record),
             },
             base,
@@ -443,6 +508,41 @@ impl Job<'_> {
             }
             _ => Outcome::Absent,
         }
+    }
+
+    /// Encodes a wholly covered chunk: straight from the block where its elements lie side by side there.
+    fn encode_block(&self, c: &[i64], block: &[u8]) -> Result<Outcome> {
+        let tile = &self.layout.chunk;
+        let item = tile.item.unwrap_or(1);
+        let maps = self.plan.maps(c).map(|m| m.reversed());
+        let copier = Copier::new(maps, self.shape, &tile.shape)?;
+        if let Some(run) = copier.single().filter(|run| run.len == tile.len) {
+            let start = run.src.saturating_mul(item);
+            let elements = block.get(start..start.saturating_add(tile.byte_len()));
+            return self.encode_fixed(elements.unwrap_or_default());
+        }
+        CHUNK.with_borrow_mut(|chunk| {
+            chunk.resize(tile.byte_len(), 0);
+            if copier.len() < tile.len {
+                repeat(&tile.fill, chunk);
+            }
+            copier.copy_bytes(item, block, chunk);
+            let outcome = self.encode_fixed(chunk);
+            if chunk.len() > KEPT_BYTES_MAX {
+                *chunk = Vec::new();
+            }
+            outcome
+        })
+    }
+
+    fn encode_fixed(&self, elements: &[u8]) -> Result<Outcome> {
+        if is_repeated(self.layout.fill(), elements) {
+            return Ok(Outcome::Absent);
+        }
+        let mut bytes = self.spare.lock().pop().unwrap_or_default();
+        self.layout.chunk.pipeline.encode(elements, &mut bytes)?;
+        let crc = crc32c(&bytes);
+        Ok(Outcome::Payload(bytes, crc))
     }
 
     /// What a wholly covered chunk becomes where no element needs to be stored.
@@ -525,6 +625,7 @@ pub(crate) fn erase(
         inner: inner_plan(layout, picked)?,
         shape: &plan.shape()?,
         over: None,
+        spare: Mutex::default(),
     };
     let sets: SmallVec<[&AxisSet; 8]> = plan.sets().collect();
     let mut staged = Staged::default();

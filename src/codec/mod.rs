@@ -17,8 +17,10 @@ mod zstd;
 mod bytes;
 mod checksum;
 mod config;
+mod decoded;
 mod delta;
 mod fill;
+mod lanes;
 mod layout;
 mod output;
 mod pipeline;
@@ -34,6 +36,7 @@ mod vlen;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use decoded::Decoded;
 pub(crate) use fill::{is_repeated, repeat};
 pub(crate) use pipeline::Pipeline;
 pub(crate) use shard::Shard;

@@ -12,6 +12,7 @@
 use smallvec::SmallVec;
 
 use super::bytes::check_bools;
+use super::decoded::Decoded;
 use super::layout::Layout;
 use super::output::{Output, wrong_len};
 use super::scratch::Scratch;
@@ -321,6 +322,43 @@ impl Pipeline {
         check_bools(out, &self.layout)
     }
 
+    /// Decodes a payload and lends the chunk to `f`: the elements, or the planes of a shuffle that is all that is left to
+    /// undo. Reads what `decode` reads.
+    pub(crate) fn decode_with<R>(
+        &self,
+        encoded: &[u8],
+        mask: u8,
+        f: impl FnOnce(Decoded<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let mut work = Scratch::take();
+        if let Some(plan) = self.ends_in_shuffle(mask)? {
+            let planes = work.first(self.decoded_len());
+            Self::run(&plan, encoded, Output::Exact(&mut *planes))?;
+            return f(Decoded::Planes(planes));
+        }
+        let elements = work.first(self.decoded_len());
+        self.decode(encoded, mask, elements)?;
+        f(Decoded::Elements(elements))
+    }
+
+    /// The steps before a shuffle of whole elements, where undoing that shuffle gives the chunk's elements.
+    fn ends_in_shuffle(&self, mask: u8) -> Result<Option<Plan<'_>>> {
+        let plain = matches!(&self.serializer, Serializer::Bytes(b) if b.swap <= 1);
+        if !plain || !self.array.is_empty() || !self.layout.bools.is_empty() {
+            return Ok(None);
+        }
+        let mut plan = self.plan(mask)?;
+        match plan.first() {
+            Some((ByteStep::Shuffle(s), _))
+                if Some(s.element_len()) == self.layout.item_len && s.element_len() > 1 =>
+            {
+                plan.remove(0);
+                Ok(Some(plan))
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// Encodes a whole chunk of items of variable length. `out` is replaced.
     pub(crate) fn encode_variable(&self, items: &VariableItems, out: &mut Vec<u8>) -> Result<()> {
         if items.len() != self.item_count {
@@ -406,7 +444,11 @@ impl Pipeline {
 
     /// Undoes the bytes-to-bytes codecs that the mask does not name, last first.
     fn decode_bytes(&self, encoded: &[u8], mask: u8, output: Output<'_>) -> Result<()> {
-        let plan = self.plan(mask)?;
+        Self::run(&self.plan(mask)?, encoded, output)
+    }
+
+    /// Undoes the steps of a plan, last first.
+    fn run(plan: &Plan<'_>, encoded: &[u8], output: Output<'_>) -> Result<()> {
         let mut held: Option<Scratch> = None;
         // What `held` holds up to, or the part of the payload that no codec has touched yet.
         let mut span = 0..encoded.len();
@@ -445,7 +487,7 @@ impl Pipeline {
                 output.exactly("bytes", src.len())?.copy_from_slice(src);
                 Ok(())
             }
-            None => Err(wrong_len("bytes", self.serialized.max(), src.len())),
+            None => Err(wrong_len("bytes", 0, src.len())),
         }
     }
 

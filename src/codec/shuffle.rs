@@ -6,6 +6,7 @@
 //! output.
 
 use super::config::Config;
+use super::lanes::{deinterleave, interleave};
 use super::output::Output;
 use crate::error::Result;
 
@@ -27,6 +28,11 @@ impl Shuffle {
         };
         config.finish()?;
         Ok(Self { element_len })
+    }
+
+    /// Bytes of an element.
+    pub(crate) fn element_len(&self) -> usize {
+        self.element_len
     }
 
     pub(crate) fn encode(&self, src: &[u8], out: &mut Vec<u8>) {
@@ -56,10 +62,10 @@ pub(crate) fn shuffle(src: &[u8], element_len: usize, dst: &mut [u8]) {
     let (planes, dst_tail) = dst.split_at_mut(whole.len());
     dst_tail.copy_from_slice(tail);
     let done = match element_len {
-        2 => shuffle_2(whole, planes),
-        4 => shuffle_4(whole, planes),
-        8 => shuffle_words::<1>(whole, count, planes),
-        16 => shuffle_words::<2>(whole, count, planes),
+        2 => split_blocks::<2>(whole, planes),
+        4 => split_blocks::<4>(whole, planes),
+        8 => split_blocks::<8>(whole, planes),
+        16 => split_blocks::<16>(whole, planes),
         _ => 0,
     };
     for start in (done..count).step_by(BLOCK_ITEMS) {
@@ -91,185 +97,101 @@ pub(crate) fn unshuffle(src: &[u8], element_len: usize, dst: &mut [u8]) {
     let (planes, tail) = src.split_at(count.saturating_mul(element_len));
     let (whole, dst_tail) = dst.split_at_mut(planes.len());
     dst_tail.copy_from_slice(tail);
-    let done = match element_len {
-        2 => unshuffle_2(planes, whole),
-        4 => unshuffle_4(planes, whole),
-        8 => unshuffle_words::<1>(planes, count, whole),
-        16 => unshuffle_words::<2>(planes, count, whole),
-        _ => 0,
-    };
-    for start in (done..count).step_by(BLOCK_ITEMS) {
-        let items = whole
-            .get_mut(start.saturating_mul(element_len)..)
+    unshuffle_run(planes, element_len, 0, whole);
+}
+
+/// Puts together the elements from number `start` on, as many as `dst` holds, out of whole planes.
+pub(crate) fn unshuffle_run(planes: &[u8], element_len: usize, start: usize, dst: &mut [u8]) {
+    match element_len {
+        2 => join(Columns::<2>::of(planes), start, dst),
+        4 => join(Columns::<4>::of(planes), start, dst),
+        8 => join(Columns::<8>::of(planes), start, dst),
+        16 => join(Columns::<16>::of(planes), start, dst),
+        _ => join_any(planes, element_len, start, dst),
+    }
+}
+
+/// The planes of elements of `P` bytes, found once for many runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Columns<'a, const P: usize>([&'a [u8]; P]);
+
+impl<'a, const P: usize> Columns<'a, P> {
+    pub(crate) fn of(planes: &'a [u8]) -> Self {
+        let count = planes.len().checked_div(P).unwrap_or(0);
+        let mut planes = planes.chunks_exact(count.max(1));
+        Self(std::array::from_fn(|_| planes.next().unwrap_or_default()))
+    }
+
+    /// Puts together the elements from number `start` on, as many as `dst` holds; those that are not there stay as they
+    /// were.
+    #[inline]
+    pub(crate) fn join(&self, start: usize, dst: &mut [[u8; P]]) {
+        let run = start..start.saturating_add(dst.len());
+        let columns = self
+            .0
+            .map(|plane| plane.get(run.clone()).unwrap_or_default());
+        let lanes = columns.map(|c| c.as_chunks::<16>().0);
+        let (blocks, _) = dst.as_chunks_mut::<16>();
+        for (i, block) in blocks.iter_mut().enumerate() {
+            let planes = lanes.map(|lane| lane.get(i).copied().unwrap_or_default());
+            let whole = block.as_flattened_mut().as_chunks_mut::<16>().0;
+            for (to, from) in whole.iter_mut().zip(interleave(planes)) {
+                *to = from;
+            }
+        }
+        let done = blocks.len() << 4;
+        let rest = dst.get_mut(done..).unwrap_or_default();
+        for (i, item) in rest.iter_mut().enumerate() {
+            for (to, column) in item.iter_mut().zip(&columns) {
+                if let Some(from) = column.get(done.wrapping_add(i)) {
+                    *to = *from;
+                }
+            }
+        }
+    }
+}
+
+fn join<const P: usize>(columns: Columns<'_, P>, start: usize, dst: &mut [u8]) {
+    columns.join(start, dst.as_chunks_mut::<P>().0);
+}
+
+/// Elements of any size, a block at a time, plane by plane.
+fn join_any(planes: &[u8], element_len: usize, start: usize, dst: &mut [u8]) {
+    let count = planes.len().checked_div(element_len).unwrap_or(0);
+    let run = dst.len().checked_div(element_len).unwrap_or(0);
+    for first in (0..run).step_by(BLOCK_ITEMS) {
+        let items = dst
+            .get_mut(first.saturating_mul(element_len)..)
             .unwrap_or_default();
-        for (at, plane) in planes.chunks_exact(count).enumerate() {
-            let from = plane.iter().skip(start).take(BLOCK_ITEMS);
+        for (at, plane) in planes.chunks_exact(count.max(1)).enumerate() {
+            let from = plane.iter().skip(start.saturating_add(first));
             let to = items
                 .get_mut(at..)
                 .unwrap_or_default()
                 .iter_mut()
                 .step_by(element_len);
-            for (to, from) in to.zip(from) {
+            for (to, from) in to.zip(from.take(BLOCK_ITEMS)) {
                 *to = *from;
             }
         }
     }
 }
 
-// The fast paths below take as many whole blocks as there are and give the number of elements done. They are written in
-// arithmetic on whole words because the compiler turns that into vector code, and byte-wise copies it does not.
-
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "taking the lowest byte is the purpose"
-)]
-fn shuffle_2(whole: &[u8], planes: &mut [u8]) -> usize {
-    let items = whole.as_chunks::<2>().0;
-    let (low, high) = planes.split_at_mut(items.len());
-    for ((item, low), high) in items.iter().zip(low).zip(high) {
-        let word = u16::from_le_bytes(*item);
-        *low = word as u8;
-        *high = (word >> 8) as u8;
-    }
-    items.len()
-}
-
-fn unshuffle_2(planes: &[u8], whole: &mut [u8]) -> usize {
-    let items = whole.as_chunks_mut::<2>().0;
-    let (low, high) = planes.split_at(items.len());
-    for ((item, low), high) in items.iter_mut().zip(low).zip(high) {
-        *item = (u16::from(*low) | (u16::from(*high) << 8)).to_le_bytes();
-    }
-    items.len()
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "taking the lowest byte is the purpose"
-)]
-fn shuffle_4(whole: &[u8], planes: &mut [u8]) -> usize {
-    let blocks = whole.as_chunks::<64>().0;
-    let [a, b, c, d] = columns_mut::<4, 16>(planes, whole.len() >> 2);
-    let columns = a.iter_mut().zip(b).zip(c).zip(d);
-    for (block, (((a, b), c), d)) in blocks.iter().zip(columns) {
-        let mut words = [0u32; 16];
-        for (word, item) in words.iter_mut().zip(block.as_chunks::<4>().0) {
-            *word = u32::from_le_bytes(*item);
-        }
-        *a = words.map(|word| word as u8);
-        *b = words.map(|word| (word >> 8) as u8);
-        *c = words.map(|word| (word >> 16) as u8);
-        *d = words.map(|word| (word >> 24) as u8);
-    }
-    blocks.len().saturating_mul(16)
-}
-
-fn unshuffle_4(planes: &[u8], whole: &mut [u8]) -> usize {
-    let [a, b, c, d] = columns::<4, 1>(planes, whole.len() >> 2);
-    let items = whole.as_chunks_mut::<4>().0;
-    let columns = a.iter().zip(b).zip(c).zip(d);
-    for (item, ((([a], [b]), [c]), [d])) in items.iter_mut().zip(columns) {
-        let low = u32::from(*a) | (u32::from(*b) << 8);
-        *item = (low | (u32::from(*c) << 16) | (u32::from(*d) << 24)).to_le_bytes();
-    }
-    items.len()
-}
-
-/// Elements of `W` words of eight bytes. Whole lines of 64 bytes are collected before they are written: the planes lie
-/// at distances that are often powers of two, where writes of eight bytes to 16 places evict each other's lines.
-fn shuffle_words<const W: usize>(whole: &[u8], count: usize, planes: &mut [u8]) -> usize {
-    let mut planes = planes.chunks_exact_mut(count);
-    let mut words: [[&mut [[u8; 64]]; 8]; W] = std::array::from_fn(|_| {
-        std::array::from_fn(|_| planes.next().unwrap_or_default().as_chunks_mut().0)
-    });
-    let blocks = whole.chunks_exact(W.saturating_mul(512));
-    let done = blocks.len().saturating_mul(64);
-    for (index, block) in blocks.enumerate() {
-        for (word, columns) in words.iter_mut().enumerate() {
-            let mut lines = [[0u8; 64]; 8];
-            for (at, items) in block.chunks_exact(W.saturating_mul(64)).enumerate() {
-                let items = items.as_chunks::<8>().0.iter().skip(word).step_by(W);
-                let mut rows = [0u64; 8];
-                for (row, item) in rows.iter_mut().zip(items) {
-                    *row = u64::from_le_bytes(*item);
-                }
-                for (line, row) in lines.iter_mut().zip(transpose_8x8(rows)) {
-                    if let Some(to) = line.as_chunks_mut().0.get_mut(at) {
-                        *to = row.to_le_bytes();
-                    }
-                }
-            }
-            for (column, line) in columns.iter_mut().zip(&lines) {
-                if let Some(to) = column.get_mut(index) {
-                    *to = *line;
-                }
-            }
-        }
-    }
-    done
-}
-
-fn unshuffle_words<const W: usize>(planes: &[u8], count: usize, whole: &mut [u8]) -> usize {
-    let mut planes = planes.chunks_exact(count);
-    let words: [[&[[u8; 8]]; 8]; W] = std::array::from_fn(|_| {
-        std::array::from_fn(|_| planes.next().unwrap_or_default().as_chunks().0)
-    });
-    let blocks = whole.chunks_exact_mut(W.saturating_mul(64));
-    let done = blocks.len().saturating_mul(8);
-    for (index, block) in blocks.enumerate() {
-        let items = block.as_chunks_mut::<8>().0;
-        for (word, columns) in words.iter().enumerate() {
-            let rows = columns.map(|column| {
-                let bytes = column.get(index).copied().unwrap_or_default();
-                u64::from_le_bytes(bytes)
-            });
-            let items = items.iter_mut().skip(word).step_by(W);
-            for (item, row) in items.zip(transpose_8x8(rows)) {
-                *item = row.to_le_bytes();
-            }
-        }
-    }
-    done
-}
-
-/// The first `P` planes of `count` bytes, each in blocks of `N`.
-fn columns<const P: usize, const N: usize>(planes: &[u8], count: usize) -> [&[[u8; N]]; P] {
-    let mut planes = planes.chunks_exact(count.max(1));
-    std::array::from_fn(|_| planes.next().unwrap_or_default().as_chunks().0)
-}
-
-fn columns_mut<const P: usize, const N: usize>(
-    planes: &mut [u8],
-    count: usize,
-) -> [&mut [[u8; N]]; P] {
+/// Splits as many whole blocks of 16 elements as there are; gives the number of elements done.
+fn split_blocks<const P: usize>(whole: &[u8], planes: &mut [u8]) -> usize {
+    let count = whole.len().checked_div(P).unwrap_or(0);
     let mut planes = planes.chunks_exact_mut(count.max(1));
-    std::array::from_fn(|_| planes.next().unwrap_or_default().as_chunks_mut().0)
-}
-
-/// Byte `j` of row `i` becomes byte `i` of row `j`; swaps blocks of one, two, then four bytes across the diagonal.
-#[inline]
-fn transpose_8x8(rows: [u64; 8]) -> [u64; 8] {
-    const BYTES: u64 = 0x00ff_00ff_00ff_00ff;
-    const PAIRS: u64 = 0x0000_ffff_0000_ffff;
-    const QUADS: u64 = 0x0000_0000_ffff_ffff;
-    let exchange = |a: u64, b: u64, shift: u32, mask: u64| {
-        let swapped = ((a >> shift) ^ b) & mask;
-        (a ^ (swapped << shift), b ^ swapped)
-    };
-    let [r0, r1, r2, r3, r4, r5, r6, r7] = rows;
-    let (r0, r1) = exchange(r0, r1, 8, BYTES);
-    let (r2, r3) = exchange(r2, r3, 8, BYTES);
-    let (r4, r5) = exchange(r4, r5, 8, BYTES);
-    let (r6, r7) = exchange(r6, r7, 8, BYTES);
-    let (r0, r2) = exchange(r0, r2, 16, PAIRS);
-    let (r1, r3) = exchange(r1, r3, 16, PAIRS);
-    let (r4, r6) = exchange(r4, r6, 16, PAIRS);
-    let (r5, r7) = exchange(r5, r7, 16, PAIRS);
-    let (r0, r4) = exchange(r0, r4, 32, QUADS);
-    let (r1, r5) = exchange(r1, r5, 32, QUADS);
-    let (r2, r6) = exchange(r2, r6, 32, QUADS);
-    let (r3, r7) = exchange(r3, r7, 32, QUADS);
-    [r0, r1, r2, r3, r4, r5, r6, r7]
+    let mut columns: [&mut [[u8; 16]]; P] =
+        std::array::from_fn(|_| planes.next().unwrap_or_default().as_chunks_mut().0);
+    let blocks = whole.as_chunks::<16>().0.as_chunks::<P>().0;
+    for (i, block) in blocks.iter().enumerate() {
+        for (column, lane) in columns.iter_mut().zip(deinterleave(*block)) {
+            if let Some(to) = column.get_mut(i) {
+                *to = lane;
+            }
+        }
+    }
+    blocks.len() << 4
 }
 
 #[cfg(test)]
@@ -309,6 +231,23 @@ mod tests {
                 let mut back = vec![0xee; len];
                 unshuffle(&expected, element_len, &mut back);
                 assert_eq!(back, src, "unshuffle of {len} by {element_len}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_of_elements_is_put_together_alone() {
+        for element_len in [2, 3, 4, 8, 16] {
+            let count = 100;
+            let whole: Vec<u8> = (0..count * element_len)
+                .map(|x| u8::try_from(x % 251).unwrap())
+                .collect();
+            let mut planes = vec![0; whole.len()];
+            shuffle(&whole, element_len, &mut planes);
+            for (start, n) in [(0, 100), (7, 64), (99, 1), (13, 0), (1, 17)] {
+                let mut run = vec![0; n * element_len];
+                unshuffle_run(&planes, element_len, start, &mut run);
+                assert_eq!(run, whole[start * element_len..(start + n) * element_len]);
             }
         }
     }

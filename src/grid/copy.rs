@@ -172,6 +172,19 @@ impl Copier {
         self.axes.iter().map(|a| a.0.len()).product()
     }
 
+    /// The only run, where all elements lie side by side on both sides.
+    pub(crate) fn single(&self) -> Option<Run> {
+        let outer = self.axes.split_last().map_or(&[][..], |(_, outer)| outer);
+        if outer.iter().any(|a| a.0.len() != 1) {
+            return None;
+        }
+        let mut only = None;
+        self.for_each(|run| only = Some(run));
+        only.filter(|run| {
+            run.len == self.len() && (run.len <= 1 || (run.src_step == 1 && run.dst_step == 1))
+        })
+    }
+
     /// Calls `f` for every run, in the order of the destination's axes.
     pub(crate) fn for_each(&self, mut f: impl FnMut(Run)) {
         if self.axes.iter().any(|a| a.0.len() == 0) {

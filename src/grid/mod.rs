@@ -10,7 +10,7 @@ mod region;
 mod selection;
 
 pub(crate) use chunks::{AxisSet, ChunkGrid};
-pub(crate) use copy::{AxisMap, Copier, c_strides};
+pub(crate) use copy::{AxisMap, Copier, Run, c_strides};
 pub use domain::Domain;
 pub(crate) use domain::{check_bounds, index_limit};
 pub(crate) use region::{Axis, Picked};

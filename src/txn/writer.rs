@@ -217,6 +217,23 @@ impl WriterState {
         })
     }
 
+    /// A place for a payload so long that it is written by itself; `None` where [`WriterState::append`] gathers it with
+    /// others. Places follow one another in the order of the calls, so many threads can then write what one has placed.
+    pub(crate) fn reserve(&self, len: usize, align: u64) -> Result<Option<u64>> {
+        if len < tail::LARGE {
+            return Ok(None);
+        }
+        let _hold = self.hold();
+        self.check_health()?;
+        self.tail.lock().reserve(len, align).map(Some)
+    }
+
+    /// Writes a payload at its reserved place.
+    pub(crate) fn write_reserved(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let _hold = self.hold();
+        self.write(self.medium()?.as_ref(), offset, bytes)
+    }
+
     /// An id for a new object, never given out before.
     pub(crate) fn next_object_id(&self) -> Result<ObjectId> {
         let _hold = self.hold();
