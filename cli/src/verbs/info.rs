@@ -226,7 +226,15 @@ impl Members {
             writeln!(out, "  ... and {more} more")?;
         }
         for (name, ranges) in &self.dims {
-            if ranges.len() > 1 {
+            if let (Some(((lo, hi), arrays)), true) = (ranges.first_key_value(), ranges.len() == 1)
+            {
+                writeln!(
+                    out,
+                    "  axis {}: {lo}:{hi} in {}",
+                    escape(name),
+                    text::count(arrays.len() as u64, "array")
+                )?;
+            } else {
                 let all = ranges
                     .iter()
                     .map(|((lo, hi), arrays)| format!("{lo}:{hi} in {}", arrays.join(", ")));

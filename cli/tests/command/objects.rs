@@ -70,6 +70,8 @@ fn info_of_a_container_a_group_and_an_array_has_the_keys_of_the_contract() {
     for key in ["ratio", "readers", "attributes"] {
         assert!(array.get(key).is_some(), "{key}");
     }
+    let human = host.ok(&["info", "a.orth:/g"]);
+    assert!(human.contains("axis time: -48:0 in 1 array"), "{human}");
     let human = host.ok(&["info", "a.orth:/g/t"]);
     assert!(human.contains("time=-48:0"), "{human}");
     assert!(host.ok(&["info", "a.orth"]).contains("1 array"));
