@@ -12,11 +12,25 @@ use tempfile::NamedTempFile;
 
 use crate::exit::{Failure, Result};
 
-/// Temporaries that an interrupt has to remove, since it ends the process without unwinding.
+/// Unfinished files that an interrupt has to remove, since it ends the process without unwinding.
 static LIVE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
+/// Has an interrupt remove `path`.
+pub(crate) fn guard(path: &Path) {
+    if let Ok(mut live) = LIVE.lock() {
+        live.push(path.to_owned());
+    }
+}
+
+/// Lets an interrupt leave `path` alone again.
+pub(crate) fn release(path: &Path) {
+    if let Ok(mut live) = LIVE.lock() {
+        live.retain(|p| p != path);
+    }
+}
+
 /// Removes what an interrupted run leaves behind.
-pub(crate) fn remove_temporaries() {
+pub(crate) fn remove_unfinished() {
     if let Ok(mut live) = LIVE.lock() {
         for path in live.drain(..) {
             let _ = std::fs::remove_file(path);
@@ -84,9 +98,7 @@ impl Output {
                 } else {
                     file.persist_noclobber(&target)
                 };
-                if let Ok(mut live) = LIVE.lock() {
-                    live.retain(|p| *p != name);
-                }
+                release(&name);
                 match kept {
                     Ok(_) => Ok(()),
                     Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => {
@@ -142,9 +154,7 @@ fn temporary(target: &Path) -> io::Result<NamedTempFile> {
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
     let file = builder.tempfile_in(folder)?;
-    if let Ok(mut live) = LIVE.lock() {
-        live.push(file.path().to_owned());
-    }
+    guard(file.path());
     Ok(file)
 }
 

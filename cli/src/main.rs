@@ -38,7 +38,7 @@ use crate::session::Session;
 fn main() -> ExitCode {
     // An interrupt ends the process at once: a commit that has not returned is as if it had never begun.
     let handler = ctrlc::set_handler(|| {
-        atomic::remove_temporaries();
+        atomic::remove_unfinished();
         std::process::exit(Exit::Interrupted as i32);
     });
     if handler.is_err() {

@@ -88,11 +88,7 @@ impl Session {
                     .read_only(false)
                     .create(file)
                     .map_err(|e| Failure::from(e).of_file(file))?;
-                let created = Some(file.to_owned());
-                Ok(Writing {
-                    writer: container.writer()?,
-                    created,
-                })
+                Writing::of_new(&container, file)
             }
             _ => self.writer(file),
         }
@@ -108,13 +104,7 @@ impl Session {
             .map_err(|e| Failure::from(e).of_file(file))?;
         match message {
             None => Ok(container.snapshot()?.generation()),
-            Some(_) => {
-                let writing = Writing {
-                    writer: container.writer()?,
-                    created: Some(file.to_owned()),
-                };
-                writing.commit(message)
-            }
+            Some(_) => Writing::of_new(&container, file)?.commit(message),
         }
     }
 
@@ -197,10 +187,23 @@ pub(crate) struct Writing {
 }
 
 impl Writing {
+    /// The writer of a container that this verb made, which goes again if the verb fails or is interrupted.
+    fn of_new(container: &Container, file: &Path) -> Result<Self> {
+        crate::atomic::guard(file);
+        Ok(Self {
+            writer: container.writer()?,
+            created: Some(file.to_owned()),
+        })
+    }
+
     /// Commits what was staged; gives the generation.
     pub(crate) fn commit(mut self, message: Option<&str>) -> Result<u64> {
         if let Some(message) = message {
             self.writer.message(message)?;
+        }
+        // From here on an interrupt leaves the file, which may be committed.
+        if let Some(file) = &self.created {
+            crate::atomic::release(file);
         }
         let generation = self.writer.commit()?;
         self.created = None;
@@ -221,6 +224,7 @@ impl Drop for Writing {
     fn drop(&mut self) {
         if let Some(file) = &self.created {
             let _ = std::fs::remove_file(file);
+            crate::atomic::release(file);
         }
     }
 }

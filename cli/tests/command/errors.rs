@@ -323,22 +323,25 @@ fn an_interrupt_is_130_and_leaves_no_temporary() {
     use std::process::Stdio;
     let host = Host::new();
     host.ok(&["create", "a.orth:/t", "--shape", "4", "--dtype", "u8"]);
-    let child = host
-        .command(&["put", "a.orth:/t", "-", "--format", "csv"])
+    let mut child = host
+        .command(&["put", "a.orth:/t", "-", "--format", "csv", "-v"])
         .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // It waits for its input; the handler stands before anything is read.
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    // It says that the container is open, and waits for its input: the pipe stays open until it has ended.
+    let input = child.stdin.take().unwrap();
+    let mut said = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut said, &mut line).unwrap();
+    assert!(line.contains("opened at generation"), "{line}");
     let killed = std::process::Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status()
         .unwrap();
     assert!(killed.success());
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    drop(input);
     assert_eq!(host.names(), ["a.orth"]);
     host.ok(&["put", "a.orth:/t", "--value", "1"]);
 }

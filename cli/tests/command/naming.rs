@@ -267,78 +267,79 @@ fn every_selection_of_the_vectors_means_the_same_on_the_command_line() {
     let host = Host::new();
     let mut made = Vec::new();
     for case in cases {
-        let side = |of: &Json, key: &str| -> Vec<i64> {
-            let list = of.get(key).unwrap().as_array().unwrap();
-            list.iter().map(|x| x.as_i64().unwrap()).collect()
-        };
-        let pairs = |of: &Json| -> Vec<(i64, i64)> {
-            side(of, "min").into_iter().zip(side(of, "max")).collect()
-        };
-        let domain: Vec<String> = pairs(case.get("domain").unwrap())
-            .iter()
-            .map(|(lo, hi)| format!("{lo}:{hi}"))
-            .collect();
-        let domain = domain.join(",");
-        let at = made.iter().position(|d| *d == domain).unwrap_or_else(|| {
-            made.push(domain.clone());
-            let target = format!("v.orth:/a{}", made.len() - 1);
-            host.ok(&[
-                "create",
-                &target,
-                "--dtype",
-                "u8",
-                &format!("--domain={domain}"),
-            ]);
-            made.len() - 1
-        });
-        let selection = str_of(case, "text");
-        let inside = selection
-            .trim()
-            .strip_prefix('[')
-            .and_then(|t| t.strip_suffix(']'));
-        let inside = inside.unwrap_or(selection);
-        let target = format!("v.orth:/a{at}");
-        let clip: &[&str] = if text_of(case, "clip") == "true" {
-            &["--clip"]
-        } else {
-            &[]
-        };
-        let expect = case.get("expect").unwrap();
-        for args in [
-            vec!["explain", &format!("{target}[{inside}]")],
-            vec!["explain", &target, &format!("--sel={selection}")],
-            vec!["explain", &target, "--sel", selection],
-        ] {
-            let args = [&args[..], clip].concat();
-            let Some(error) = expect.get("error").and_then(Json::as_str) else {
-                let got = host.json(&args);
-                let region: Vec<String> = pairs(expect)
-                    .iter()
-                    .map(|(a, b)| format!("[{a},{b}]"))
-                    .collect();
-                assert_eq!(
-                    text_of(&got, "region"),
-                    format!("[{}]", region.join(",")),
-                    "{case}"
-                );
-                assert_eq!(
-                    text_of(&got, "drop_axes"),
-                    text_of(expect, "drop_axes"),
-                    "{case}"
-                );
-                continue;
-            };
-            let code = match error {
-                "out_of_domain" => "out_of_domain",
-                "index_limit" => "limit_exceeded",
-                _ => "invalid_argument",
-            };
+        check_case(&host, case, &mut made);
+    }
+}
+
+/// `min` and `max` of a box.
+fn pairs(of: &Json) -> Vec<(i64, i64)> {
+    let side = |key: &str| -> Vec<i64> {
+        let list = of.get(key).unwrap().as_array().unwrap();
+        list.iter().map(|x| x.as_i64().unwrap()).collect()
+    };
+    side("min").into_iter().zip(side("max")).collect()
+}
+
+/// An array of that domain, one for each domain that occurs.
+fn array_of(host: &Host, domain: &Json, made: &mut Vec<String>) -> String {
+    let ranges: Vec<String> = pairs(domain)
+        .iter()
+        .map(|(lo, hi)| format!("{lo}:{hi}"))
+        .collect();
+    let domain = ranges.join(",");
+    let at = made.iter().position(|d| *d == domain);
+    let target = format!("v.orth:/a{}", at.unwrap_or(made.len()));
+    if at.is_none() {
+        let domain_flag = format!("--domain={domain}");
+        host.ok(&["create", &target, "--dtype", "u8", &domain_flag]);
+        made.push(domain);
+    }
+    target
+}
+
+fn check_case(host: &Host, case: &Json, made: &mut Vec<String>) {
+    let target = array_of(host, case.get("domain").unwrap(), made);
+    let selection = str_of(case, "text");
+    let inside = selection
+        .trim()
+        .strip_prefix('[')
+        .and_then(|t| t.strip_suffix(']'));
+    let bracketed = format!("{target}[{}]", inside.unwrap_or(selection));
+    let flag = format!("--sel={selection}");
+    let clip: &[&str] = if text_of(case, "clip") == "true" {
+        &["--clip"]
+    } else {
+        &[]
+    };
+    let expect = case.get("expect").unwrap();
+    for args in [
+        &["explain", &bracketed][..],
+        &["explain", &target, &flag],
+        &["explain", &target, "--sel", selection],
+    ] {
+        let args = [args, clip].concat();
+        let Some(error) = expect.get("error").and_then(Json::as_str) else {
+            let got = host.json(&args);
+            let region: Vec<String> = pairs(expect)
+                .iter()
+                .map(|(a, b)| format!("[{a},{b}]"))
+                .collect();
+            let region = format!("[{}]", region.join(","));
+            assert_eq!(text_of(&got, "region"), region, "{case}");
             assert_eq!(
-                str_of(&host.fails(2, &args), "code"),
-                code,
-                "{args:?}: {case}"
+                text_of(&got, "drop_axes"),
+                text_of(expect, "drop_axes"),
+                "{case}"
             );
-        }
+            continue;
+        };
+        let code = match error {
+            "out_of_domain" => "out_of_domain",
+            "index_limit" => "limit_exceeded",
+            _ => "invalid_argument",
+        };
+        let e = host.fails(2, &args);
+        assert_eq!(str_of(&e, "code"), code, "{args:?}: {case}");
     }
 }
 
