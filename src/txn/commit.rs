@@ -173,12 +173,13 @@ fn add_history(plan: &mut Plan<'_>, record: &CommitRecord, count: u64) -> Result
     };
     let key = key::history(record.generation);
     own.push((key, Some(Value::from_vec(value.encode()))));
-    plan.changes
-        .retain(|(key, _)| key.first() != Some(&tag::HISTORY));
-    let at = plan
-        .changes
-        .partition_point(|(key, _)| key.as_slice() < [tag::HISTORY].as_slice());
-    plan.changes.splice(at..at, own);
+    // The history is the commit's own: what anybody else has staged there is dropped.
+    let below = |tag: u8| {
+        plan.changes
+            .partition_point(|(key, _)| key.first() < Some(&tag))
+    };
+    let range = below(tag::HISTORY)..below(tag::HISTORY + 1);
+    plan.changes.splice(range, own);
     Ok(count)
 }
 

@@ -12,6 +12,8 @@ mod commit;
 mod create;
 mod cursor;
 mod engine;
+#[cfg(test)]
+mod measure;
 mod open;
 mod options;
 mod overlay;

@@ -21,6 +21,8 @@ pub(crate) const LARGE: usize = 256 << 10;
 pub(crate) struct Sealed {
     pub(crate) offset: u64,
     pub(crate) bytes: Arc<Vec<u8>>,
+    /// A thread is writing it.
+    claimed: bool,
 }
 
 /// The growing end of a transaction.
@@ -97,18 +99,23 @@ impl Tail {
             self.sealed.push(Sealed {
                 offset: self.end.saturating_sub(len),
                 bytes: Arc::new(bytes),
+                claimed: false,
             });
         }
     }
 
-    /// The full buffers that wait to be written.
-    pub(crate) fn waiting(&self) -> Vec<Sealed> {
-        self.sealed.clone()
+    /// A full buffer that nobody is writing; the caller is, from now on, until it says what came of it.
+    pub(crate) fn claim(&mut self) -> Option<Sealed> {
+        let sealed = self.sealed.iter_mut().find(|s| !s.claimed)?;
+        sealed.claimed = true;
+        Some(sealed.clone())
     }
 
-    /// True when a full buffer waits.
-    pub(crate) fn has_waiting(&self) -> bool {
-        !self.sealed.is_empty()
+    /// Leaves a claimed buffer to the next who claims one: the medium refused it.
+    pub(crate) fn unclaim(&mut self, offset: u64) {
+        for sealed in &mut self.sealed {
+            sealed.claimed &= sealed.offset != offset;
+        }
     }
 
     /// Forgets a buffer that the medium now has.
@@ -154,10 +161,13 @@ mod tests {
         assert_eq!(t.gather(&[1, 2, 3], 8).unwrap(), 0x4000);
         assert_eq!(t.gather(&[4], 64).unwrap(), 0x4040);
         t.seal();
-        let sealed = t.waiting();
-        assert_eq!((sealed.len(), sealed[0].offset), (1, 0x4000));
-        assert_eq!(&sealed[0].bytes[..4], &[1, 2, 3, 0]);
-        assert_eq!(sealed[0].bytes[0x40], 4);
+        let sealed = t.claim().unwrap();
+        assert_eq!(sealed.offset, 0x4000);
+        assert_eq!(&sealed.bytes[..4], &[1, 2, 3, 0]);
+        assert_eq!(sealed.bytes[0x40], 4);
+        assert!(t.claim().is_none(), "one thread writes it");
+        t.unclaim(0x4000);
+        assert!(t.claim().is_some());
         assert_eq!(t.bytes(&(0x4040..0x4041)), Some(vec![4]));
         t.written(0x4000);
         assert_eq!(t.bytes(&(0x4040..0x4041)), None);
@@ -168,7 +178,7 @@ mod tests {
         let mut t = Tail::new(0x4000);
         t.gather(&[1; 10], 8).unwrap();
         assert_eq!(t.reserve(LARGE, 8).unwrap(), 0x4010);
-        assert_eq!(t.waiting()[0].bytes.len(), 10);
+        assert_eq!(t.claim().unwrap().bytes.len(), 10);
         assert_eq!(t.end(), 0x4010 + LARGE as u64);
     }
 }

@@ -322,10 +322,10 @@ impl WriterState {
     pub(crate) fn commit(&self) -> Result<Generation> {
         self.flush_pending()?;
         let _alone = self.gate.write();
-        let mut changes: Vec<Change> = self.overlay.take().into_iter().collect();
+        let mut changes = self.overlay.take();
         let committed = self.commit_changes(&mut changes, true);
         if committed.is_err() {
-            self.overlay.restore(changes.into_iter().collect());
+            self.overlay.restore(changes);
         }
         committed.map_err(|e| self.engine.place(e))
     }
@@ -405,18 +405,18 @@ impl WriterState {
 
     /// Writes the buffers that are full. One that fails stays, readable and tried again later.
     fn write_waiting(&self, medium: &dyn Storage) -> Result<()> {
-        let waiting = {
-            let tail = self.tail.lock();
-            if !tail.has_waiting() {
+        loop {
+            // A statement of its own: the tail is not locked while the medium works.
+            let claimed = self.tail.lock().claim();
+            let Some(sealed) = claimed else {
                 return Ok(());
+            };
+            if let Err(e) = self.write(medium, sealed.offset, &sealed.bytes) {
+                self.tail.lock().unclaim(sealed.offset);
+                return Err(e);
             }
-            tail.waiting()
-        };
-        for sealed in waiting {
-            self.write(medium, sealed.offset, &sealed.bytes)?;
             self.tail.lock().written(sealed.offset);
         }
-        Ok(())
     }
 
     fn write(&self, medium: &dyn Storage, offset: u64, bytes: &[u8]) -> Result<()> {
