@@ -35,8 +35,6 @@ pub(crate) const HISTORY_MAX: u64 = 1128;
 pub(crate) const HISTORY_DROP: u64 = 128;
 /// Most chunks one write may store: the keys of a call are held in memory until they are staged together.
 pub(crate) const WRITE_CHUNKS_MAX: u64 = 1 << 26;
-/// Largest share of `front_len` that is believed.
-pub(crate) const FRONT_LEN_MAX: u64 = 16 << 20;
 
 /// Caps that a caller may set; each is checked before any allocation it would size.
 ///

@@ -302,7 +302,7 @@ fn index_lists_keep_order_and_repeats_and_masks_pick_what_is_true() {
         Some("out_of_domain")
     );
     a.write_slice(
-        &Selection::from(region![.., 0]).list(0, [1, 1, 5]),
+        Selection::from(region![.., 0]).list(0, [1, 1, 5]),
         &[7, 8, 9],
     )
     .unwrap();

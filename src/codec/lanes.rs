@@ -161,6 +161,7 @@ mod portable {
 use portable as imp;
 
 #[cfg(test)]
+#[expect(clippy::arithmetic_side_effects, reason = "small numbers of a test")]
 mod tests {
     use super::*;
 

@@ -47,10 +47,6 @@ impl ChunkGrid {
         &self.shape
     }
 
-    pub(crate) fn origin(&self) -> &[i64] {
-        &self.origin
-    }
-
     /// Chunk coordinate of `x` on `axis`: `floor((x - origin) / extent)`. The axis must exist.
     pub(crate) fn chunk_at(&self, axis: usize, x: i64) -> i64 {
         let (origin, extent) = self.axis(axis);

@@ -1,6 +1,6 @@
 //! Copy-on-write B+tree over "load node / put node". Spec: `format-spec/04-nodes.md`.
 //!
-//! Holds reading ([`Tree`], [`Cursor`], [`Merged`], [`walk`]), writing ([`edit`]) and the cache of verified nodes.
+//! Holds reading ([`Tree`], [`Cursor`], [`walk`]), writing ([`edit`]) and the cache of verified nodes.
 //! Must not read payloads or know what keys mean.
 //!
 //! Invariants: levels strictly decrease, so no descent is longer than `LEVEL_MAX` and no reference can form a
@@ -17,14 +17,12 @@ mod cache;
 mod cursor;
 mod edit;
 mod fill;
-mod merge;
 mod tree;
 mod walk;
 
 pub(crate) use cache::{Loader, NodeCache};
 pub(crate) use cursor::{Cursor, Entry};
-pub(crate) use edit::{Change, Edit, Live, count_changes, edit};
-pub(crate) use merge::Merged;
+pub(crate) use edit::{Change, Edit, count_changes, edit};
 pub(crate) use tree::Tree;
 pub(crate) use walk::{Visit, Visited, walk};
 

@@ -186,7 +186,7 @@ fn base64(text: &str) -> Vec<u8> {
     let mut out = Vec::new();
     for quad in text.trim_end_matches('=').as_bytes().chunks(4) {
         let word = (0..4).fold(0, |w, i| w << 6 | quad.get(i).map_or(0, |c| digit(*c)));
-        out.extend_from_slice(&word.to_be_bytes_24()[..quad.len() * 3 / 4]);
+        out.extend_from_slice(&word.to_be_bytes_24()[..(quad.len() * 3) >> 2]);
     }
     out
 }
