@@ -54,7 +54,12 @@ fn every_chain_gives_back_the_chunk_bit_for_bit() {
 
 #[test]
 fn a_payload_does_not_depend_on_what_its_thread_encoded_before() {
-    let chunks = [noise(100), vec![7; 70_000], noise(70_000), vec![1; 9]];
+    // Words that come again at odd distances: what an encoder finds of them depends on its tables.
+    let mut words = Vec::new();
+    for at in 0..600 {
+        words.extend(&noise(1400)[(at * 7919) % 1300..][..5 + at % 11]);
+    }
+    let chunks = [words, vec![7; 70_000], noise(70_000), vec![1; 9]];
     for name in compressors() {
         for chunk in &chunks {
             let fresh = {
@@ -68,7 +73,7 @@ fn a_payload_does_not_depend_on_what_its_thread_encoded_before() {
                 }
             }
             let here = encoded(&of_bytes(name, chunk.len()), chunk);
-            assert_eq!(here, fresh, "{name} on {} bytes", chunk.len());
+            assert!(here == fresh, "{name} on {} bytes", chunk.len());
         }
     }
 }
