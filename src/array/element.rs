@@ -100,13 +100,14 @@ fn mixed_up() -> Error {
 }
 
 macro_rules! numbers {
-    // `ident`, not `ty`: a `ty` cannot be compared with `i64` once it is captured.
-    ($($ty:ident => $dt:ident, $unit:expr;)*) => {$(
+    ($($ty:ty => $dt:ident, $unit:expr $(, also ($also:pat))?;)*) => {$(
         impl sealed::Element for $ty {
             fn data_type() -> DataType {
                 DataType::$dt
             }
-            numbers!(@accepts $ty);
+            $(fn accepts(stored: &DataType) -> bool {
+                *stored == Self::data_type() || matches!(stored, $also)
+            })?
             fn source(items: &[Self]) -> Source<'_> {
                 number_bytes(items, $unit)
             }
@@ -126,12 +127,6 @@ macro_rules! numbers {
             }
         }
     )*};
-    (@accepts i64) => {
-        fn accepts(stored: &DataType) -> bool {
-            matches!(stored, DataType::Int64 | DataType::Datetime64 { .. } | DataType::Timedelta64 { .. })
-        }
-    };
-    (@accepts $ty:ident) => {};
 }
 
 numbers! {
@@ -139,7 +134,7 @@ numbers! {
     u8 => Uint8, 1; u16 => Uint16, 2; u32 => Uint32, 4; u64 => Uint64, 8;
     f32 => Float32, 4; f64 => Float64, 8;
 }
-numbers! { i64 => Int64, 8; }
+numbers! { i64 => Int64, 8, also (DataType::Datetime64 { .. } | DataType::Timedelta64 { .. }); }
 #[cfg(feature = "half")]
 numbers! { half::f16 => Float16, 2; half::bf16 => Bfloat16, 2; }
 #[cfg(feature = "complex")]

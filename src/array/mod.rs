@@ -24,6 +24,7 @@ mod write;
 mod zero_based;
 
 #[cfg(test)]
+#[cfg(all(feature = "ndarray", feature = "zstd"))]
 mod tests;
 
 pub use appender::Appender;

@@ -16,12 +16,20 @@ mod zstd;
 
 mod bytes;
 mod checksum;
+#[cfg_attr(
+    not(feature = "zstd"),
+    expect(dead_code, reason = "only zstd has a switch among its parameters")
+)]
 mod config;
 mod decoded;
 mod delta;
 mod fill;
 mod lanes;
 mod layout;
+#[cfg_attr(
+    not(any(feature = "zstd", feature = "lz4", feature = "deflate")),
+    expect(dead_code, reason = "only compressors have outputs of unknown length")
+)]
 mod output;
 mod pipeline;
 mod scratch;

@@ -137,7 +137,11 @@ pub(crate) fn parse(spec: &CodecSpec, place: &mut Place<'_>) -> Result<Step> {
 
 #[cfg_attr(
     not(all(feature = "zstd", feature = "lz4", feature = "deflate")),
-    expect(unused_variables, reason = "without a feature its codec takes nothing")
+    expect(
+        unused_variables,
+        clippy::needless_pass_by_value,
+        reason = "without a feature its codec takes nothing"
+    )
 )]
 fn compressor(config: Config<'_>, place: &Place<'_>) -> Result<ByteStep> {
     match config.name() {
@@ -188,6 +192,10 @@ impl ByteStep {
     }
 
     /// Replaces `out` by the encoded `src`. Checksums are appended instead, by the pipeline.
+    #[cfg_attr(
+        not(any(feature = "zstd", feature = "lz4", feature = "deflate")),
+        expect(clippy::unnecessary_wraps, reason = "only compressors can fail")
+    )]
     pub(crate) fn encode(&self, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
         match self {
             Self::Shuffle(step) => {

@@ -10,6 +10,11 @@ use super::{Engine, EngineOptions, NewContainer};
 
 #[test]
 #[ignore = "a measurement"]
+#[expect(
+    clippy::too_many_lines,
+    clippy::cast_precision_loss,
+    reason = "one figure after the other, of one container"
+)]
 fn a_million_chunks_are_staged_committed_and_looked_up() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("million.orth");

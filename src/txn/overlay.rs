@@ -143,7 +143,8 @@ mod tests {
     use super::*;
 
     fn key(n: u16) -> Key {
-        Key::from_slice(&n.to_be_bytes())
+        let [low, high] = n.to_le_bytes();
+        Key::from_slice(&[high, low])
     }
 
     #[test]

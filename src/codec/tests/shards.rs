@@ -1,5 +1,6 @@
 //! Whole shards: made here, made by zarr-python, wrapped in other codecs, and damaged.
 
+#[cfg(feature = "zstd")]
 use std::path::PathBuf;
 
 use super::*;
@@ -26,12 +27,14 @@ fn sharded(inner: &str, codecs: &str, index: &str, location: &str) -> String {
     )
 }
 
+#[cfg(feature = "zstd")]
 fn data(name: &str) -> Vec<u8> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/shards");
     std::fs::read(path.join(name)).unwrap()
 }
 
 /// The values of a `.npy` file: what stands behind its header.
+#[cfg(feature = "zstd")]
 fn npy(name: &str, bytes: usize) -> Vec<u8> {
     let all = data(name);
     all[all.len() - bytes..].to_vec()
