@@ -3,12 +3,14 @@
 //! The one thing that a flipped bit may change without an error is which commit is read, and only a bit of the newest
 //! slot: the open report then says so.
 
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use orthant::testing::{OtherSlot, Raw, RawEntry};
-use orthant::{Error, ErrorKind};
+use orthant::testing::{OtherSlot, Raw, RawEntry, with_right_checksums};
+use orthant::{CheckLevel, Error, ErrorKind, OpenOptions};
 
 use crate::crash::content;
+use crate::disk::Random;
 
 /// A name, the bytes, what they hold, and what the generation before held.
 type Sample = (&'static str, Vec<u8>, Vec<RawEntry>, Vec<RawEntry>);
@@ -179,4 +181,75 @@ fn a_damaged_root_of_a_valid_slot_is_an_error_and_never_the_older_commit() {
     let mut bad = bytes;
     bad[record + 70] ^= 1;
     assert_eq!(Raw::from_bytes(bad).unwrap_err().kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn forged_files_with_right_checksums_are_refused_or_read_and_never_panic() {
+    let mut random = Random::new(11);
+    let vectors = concat!(env!("CARGO_MANIFEST_DIR"), "/format-spec/vectors");
+    let mut files: Vec<Vec<u8>> = std::fs::read_dir(vectors)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter(|p| p.extension().is_some_and(|x| x == "orth"))
+        .map(|p| std::fs::read(p).unwrap())
+        .filter(|bytes| (0x3001..60_000).contains(&bytes.len()))
+        .collect();
+    files.sort();
+    let (mut opened, mut slowest) = (0, Duration::ZERO);
+    let rounds = 12_000;
+    for _ in 0..rounds {
+        let mut bytes = files[random.below(files.len())].clone();
+        for _ in 0..=random.below(3) {
+            mutate(&mut bytes, &mut random);
+        }
+        let bytes = with_right_checksums(bytes);
+        let started = Instant::now();
+        opened += u64::from(visit(bytes));
+        slowest = slowest.max(started.elapsed());
+    }
+    println!("{opened} of {rounds} forged files opened, slowest {slowest:?}");
+    assert!(opened > rounds / 10);
+    assert!(slowest < Duration::from_secs(2));
+}
+
+/// Opens a stranger's bytes and looks at everything in them; false when they do not open.
+fn visit(bytes: Vec<u8>) -> bool {
+    let Ok(container) = OpenOptions::untrusted().from_bytes(bytes) else {
+        return false;
+    };
+    let snapshot = container.snapshot().unwrap();
+    drop(snapshot.statistics());
+    drop(snapshot.check(CheckLevel::Data, |_, _| ControlFlow::Continue(()), drop));
+    let members = snapshot.walk().into_iter().flatten().take(1000).flatten();
+    for array in members.filter_map(|m| snapshot.dyn_array(&m.path).ok()) {
+        drop(array.attributes().list());
+        drop(array.chunks());
+    }
+    true
+}
+
+/// Changes one field or so, most often where the structures are.
+fn mutate(bytes: &mut [u8], random: &mut Random) {
+    let regions = [
+        (0, 256),
+        (0x1000, 256),
+        (0x2000, 256),
+        (0x3000, bytes.len() - 0x3000),
+        (0x3000, bytes.len() - 0x3000),
+    ];
+    let (start, len) = regions[random.below(regions.len())];
+    let at = start + random.below(len);
+    let value = random.next().to_le_bytes();
+    match random.below(4) {
+        0 => bytes[at] ^= 1 << random.below(8),
+        1 => bytes[at] = [0, 1, 0x7F, 0x80, 0xFF][random.below(5)],
+        2 => {
+            let end = bytes.len().min(at + 8);
+            bytes[at..end].fill(if random.below(2) == 0 { 0 } else { 0xFF });
+        }
+        _ => {
+            let end = bytes.len().min(at + 1 + random.below(8));
+            bytes[at..end].copy_from_slice(&value[..end - at]);
+        }
+    }
 }
