@@ -503,6 +503,18 @@ impl Writer {
     }
 }
 
+impl DynArray {
+    /// Copies this array with its attributes to `path` of a writer, of this container or another. Chunks are taken over as
+    /// they are stored, verified and not decoded. Missing parent groups are made.
+    ///
+    /// # Errors
+    /// `AlreadyExists`; `InvalidArgument` for a path that no object can have; `Corrupt` where a chunk is damaged; `Io`. A
+    /// call that fails changes nothing.
+    pub fn copy_array_to(&self, writer: &Writer, path: &str) -> Result<Self> {
+        writer.root().copy_here(self, path)
+    }
+}
+
 impl Drop for Writer {
     fn drop(&mut self) {
         // Handles that outlive the writer read on, but nothing of theirs is ever committed.

@@ -2,7 +2,7 @@
 //!
 //! Holds [`Group`] and the iterators over its members. Thin: paths and keys are the catalog's.
 
-use crate::array::{Array, ArraySpec, DynArray, DynArraySpec, Element};
+use crate::array::{self, Array, ArraySpec, DynArray, DynArraySpec, Element};
 use crate::catalog::{self, Attributes, ObjectKind};
 use crate::error::{Error, Result};
 use crate::format::ObjectId;
@@ -177,6 +177,12 @@ impl Group {
         )?;
         let id = self.placed(catalog::create_array(&self.view, &path, &document))?;
         DynArray::open(self.view.clone(), id, path.to_string())
+    }
+
+    /// Copies an array of this container or another to `path`.
+    pub(crate) fn copy_here(&self, from: &DynArray, path: &str) -> Result<DynArray> {
+        let path = self.join(path)?;
+        self.placed(array::copy(from, &self.view, &path))
     }
 
     /// Removes the object at `path`; a group that has members only with `recursive`.

@@ -26,8 +26,9 @@ pub mod testing;
 mod txn;
 
 pub use array::{
-    Appender, Array, ArraySpec, Block, ChunkState, DynArray, DynArraySpec, Element, Elements,
-    IntoDomain, ReadPath, Receipt, ShrinkReceipt, StoredChunk, WriteReceipt, ZeroBased,
+    Appender, Array, ArraySpec, Block, ChunkCoords, ChunkExtent, ChunkState, DynArray,
+    DynArraySpec, Element, Elements, IntoDomain, ReadPath, Receipt, ShrinkReceipt, StoredChunk,
+    WriteReceipt, ZeroBased,
 };
 pub use catalog::{AttributeEntries, Attributes, ObjectKind};
 pub use codec::Codec;

@@ -48,6 +48,14 @@ impl Elements {
         }
     }
 
+    /// How many there are, of `item` bytes each.
+    pub(crate) fn len(&self, item: Option<usize>) -> usize {
+        match self {
+            Self::Fixed(bytes) => bytes.len().checked_div(item.unwrap_or(1)).unwrap_or(0),
+            Self::Variable(items) => items.len(),
+        }
+    }
+
     /// Bytes of the elements themselves.
     pub(crate) fn byte_len(&self) -> u64 {
         match self {

@@ -374,17 +374,19 @@ impl Gather<'_> {
             ..Receipt::default()
         };
         let seen = verified_key(self.layout.cache_key(self.id, extent));
-        match self.raw_range(coords, extent, true) {
+        let part = self.raw_part(coords);
+        match part.clone().filter(|_| self.is_verified(extent)) {
             Some(range) => {
-                let bytes = self.view.payload_range(extent, range.clone())?;
+                let base = range.start;
+                let range = range.start as u64..range.end as u64;
+                let bytes = self.view.payload_range(extent, range)?;
                 cost.bytes_fetched = bytes.len() as u64;
-                let base = usize::try_from(range.start).unwrap_or(0);
                 self.copy(coords, Decoded::Elements(&bytes), base, task)?;
             }
             None => {
                 let bytes = self.view.payload(extent)?;
                 self.copy(coords, Decoded::Elements(&bytes), 0, task)?;
-                if !self.takes_all(coords) {
+                if part.is_some() {
                     self.view.engine().shards().put(seen, Arc::new(()), 0);
                 }
             }
@@ -392,15 +394,22 @@ impl Gather<'_> {
         Ok(cost)
     }
 
-    /// The bytes of a raw chunk that are enough; `None` where all of them are to be fetched and verified.
-    pub(super) fn raw_range(
-        &self,
-        coords: &[i64],
-        extent: Extent,
-        mark: bool,
-    ) -> Option<Range<u64>> {
-        let engine = self.view.engine();
-        let Fetch::Ranges(_) = engine.fetch_gap() else {
+    /// What a raw chunk costs to read, in bytes fetched.
+    pub(super) fn raw_cost(&self, coords: &[i64], extent: Extent) -> u64 {
+        let part = self.raw_part(coords).filter(|_| self.is_verified(extent));
+        part.map_or(extent.len, |range| range.len() as u64)
+    }
+
+    /// True when the checksum of an extent has been compared before.
+    fn is_verified(&self, extent: Extent) -> bool {
+        let seen = verified_key(self.layout.cache_key(self.id, extent));
+        self.view.engine().shards().get::<()>(&seen).is_some()
+    }
+
+    /// The bytes of a raw chunk between the first and the last element taken, where they are not all of it and can be
+    /// fetched by themselves.
+    fn raw_part(&self, coords: &[i64]) -> Option<Range<usize>> {
+        let Fetch::Ranges(_) = self.view.engine().fetch_gap() else {
             return None;
         };
         let (strides, _) = c_strides(&self.tile.shape)?;
@@ -412,17 +421,7 @@ impl Gather<'_> {
         }
         let item = self.item();
         let range = first.checked_mul(item)?..last.checked_add(1)?.checked_mul(item)?;
-        if range.len() >= self.tile.byte_len() {
-            return None;
-        }
-        let seen = verified_key(self.layout.cache_key(self.id, extent));
-        let cache = engine.shards();
-        let known = if mark {
-            cache.get::<()>(&seen)
-        } else {
-            cache.peek::<()>(&seen)
-        };
-        known.map(|_| range.start as u64..range.end as u64)
+        (range.len() < self.tile.byte_len()).then_some(range)
     }
 
     /// The place of a chunk whose elements lie in the result as they lie in the chunk: it can be decoded right there.

@@ -55,7 +55,7 @@ pub(crate) struct Compiled {
 }
 
 impl Compiled {
-    fn guard(&self) -> Guard<'_> {
+    pub(super) fn guard(&self) -> Guard<'_> {
         Guard {
             document: (&self.key, &self.entry),
         }
@@ -735,7 +735,7 @@ impl DynArray {
     }
 
     /// Runs `attempt` on the array as it is now, again while another thread changes the array's document under it.
-    fn retried<R>(&self, attempt: impl Fn(&Compiled) -> Result<Option<R>>) -> Result<R> {
+    pub(super) fn retried<R>(&self, attempt: impl Fn(&Compiled) -> Result<Option<R>>) -> Result<R> {
         self.placed(|| {
             // Refused before anything is read, decoded or appended.
             self.inner.view.writer()?;

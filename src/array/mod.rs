@@ -6,6 +6,7 @@
 mod appender;
 mod chunk;
 mod chunks;
+mod copy;
 mod element;
 mod gather;
 mod growth;
@@ -28,6 +29,8 @@ mod zero_based;
 mod tests;
 
 pub use appender::Appender;
+pub use chunks::{ChunkCoords, ChunkExtent};
+pub(crate) use copy::copy;
 pub use element::{Element, Elements};
 pub use handle::{Block, ChunkState, DynArray, StoredChunk};
 pub use receipt::{ReadPath, Receipt, ShrinkReceipt, WriteReceipt};

@@ -190,9 +190,7 @@ fn explain_chunk(gather: &Gather<'_>, record: &Record) -> Receipt {
     };
     if layout.chunk.pipeline.is_raw() && mask == 0 {
         cost.path = ReadPath::Rows;
-        if let Some(range) = gather.raw_range(&record.coords, extent, false) {
-            cost.bytes_fetched = range.end.saturating_sub(range.start);
-        }
+        cost.bytes_fetched = gather.raw_cost(&record.coords, extent);
         return cost;
     }
     let key = layout.cache_key(gather.id, extent);

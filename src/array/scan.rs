@@ -2,7 +2,7 @@
 //!
 //! Holds [`stored`] and [`each_stored`]. Work follows the keys that exist, never the box. Must not read payloads.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::ObjectId;
 use crate::format::key;
 use crate::format::record::ChunkRecord;
@@ -145,25 +145,26 @@ pub(crate) fn for_each_coords(
     };
     loop {
         f(&at)?;
-        let mut moved = false;
-        for &axis in key_order.iter().rev() {
-            let axis = usize::from(axis);
-            let (Some(x), Some(set)) = (at.get_mut(axis), sets.get(axis)) else {
-                return Err(Error::corrupt("key order")
-                    .expected("a permutation of the axes")
-                    .found(axis));
-            };
-            if let Some(next) = x.checked_add(1).and_then(|x| set.at_or_above(x)) {
-                *x = next;
-                moved = true;
-                break;
-            }
-            *x = set.first().unwrap_or(0);
-        }
-        if !moved {
+        if !advance(key_order, sets, &mut at) {
             return Ok(());
         }
     }
+}
+
+/// Moves to the next chunk coordinate of the box in key order; false behind the last.
+pub(crate) fn advance(key_order: &[u8], sets: &[&AxisSet], at: &mut [i64]) -> bool {
+    for &axis in key_order.iter().rev() {
+        let axis = usize::from(axis);
+        let (Some(x), Some(set)) = (at.get_mut(axis), sets.get(axis)) else {
+            continue;
+        };
+        if let Some(next) = x.checked_add(1).and_then(|x| set.at_or_above(x)) {
+            *x = next;
+            return true;
+        }
+        *x = set.first().unwrap_or(0);
+    }
+    false
 }
 
 #[cfg(test)]

@@ -166,7 +166,8 @@ impl PayloadCache {
         let slot = Slot {
             value,
             cost,
-            used: false,
+            // A new value is worth as much as one just used: else it would go before those that nobody asks for any more.
+            used: true,
         };
         state.slots.insert(key, slot);
         state.order.push_back(key);

@@ -9,12 +9,15 @@
     reason = "tests of a promise are read as sentences, not as an interface"
 )]
 
+mod caches;
+mod chunk_level;
 mod corrupt;
 mod crash;
 mod disk;
 mod doubt;
 mod faults;
 mod files;
+mod foreign_shards;
 mod golden;
 mod sharding;
 mod signed_vectors;

@@ -35,3 +35,9 @@ pub fn writer() -> Writer {
 pub fn array<T: Element>(w: &Writer, spec: ArraySpec<T>) -> orthant::Array<T> {
     w.create_array("a", spec).unwrap()
 }
+
+/// The last `len` bytes of a test file: of a `.npy` file, its values.
+pub fn npy_tail(name: &str, len: usize) -> Vec<u8> {
+    let all = std::fs::read(data(name)).unwrap();
+    all[all.len() - len..].to_vec()
+}

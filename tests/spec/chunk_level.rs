@@ -1,0 +1,197 @@
+//! Chunks by themselves: coordinates, decoded and encoded, copied between containers.
+
+use std::time::Instant;
+
+use orthant::{
+    ArraySpec, Block, ChunkState, Codec, Container, Domain, DynArray, Elements, Region, region,
+};
+
+use crate::support::{array, writer};
+
+#[test]
+fn chunk_coordinates_are_listed_without_looking_at_what_is_stored() {
+    let w = writer();
+    let spec = ArraySpec::<u8>::new(region![-5..5, 0..7]).chunks([4, 3]);
+    let a = array(&w, spec);
+    let all: Vec<Vec<i64>> = a.chunk_coords(Region::all()).unwrap().collect();
+    assert_eq!(all.len(), 12);
+    assert_eq!(
+        (all[0].as_slice(), all[11].as_slice()),
+        (&[-2, 0][..], &[1, 2][..])
+    );
+    let some: Vec<Vec<i64>> = a.chunk_coords(region![-1..1, 6]).unwrap().collect();
+    assert_eq!(some, [[-1, 2], [0, 2]]);
+    assert_eq!(a.chunk_coords(region![0..0, ..]).unwrap().count(), 0);
+    // A grid too large to be listed can still be begun.
+    let spec = ArraySpec::<u8>::new(region![0..1_i64 << 60]).chunks([1]);
+    let big = w.create_array("big", spec).unwrap();
+    assert_eq!(
+        big.chunk_coords(Region::all()).unwrap().nth(3),
+        Some(vec![3])
+    );
+}
+
+/// Row 7.
+#[test]
+fn present_chunks_of_a_huge_grid_are_found_by_what_is_stored() {
+    let c = Container::in_memory().unwrap();
+    let w = c.writer().unwrap();
+    let spec = ArraySpec::<u8>::new(region![0..1000, 0..1000, 0..1000])
+        .chunks([1, 1, 1])
+        .codecs([Codec::bytes_little_endian()]);
+    let a = array(&w, spec);
+    let mut want = Vec::new();
+    for i in 0..10_000_i64 {
+        let at = [i % 997, i * 7 % 1000, i * 31 % 991];
+        a.put_encoded_chunk_unchecked(&at, &[1]).unwrap();
+        want.push(at.to_vec());
+    }
+    w.commit().unwrap();
+    let a = c.snapshot().unwrap().dyn_array("a").unwrap();
+    want.sort();
+    want.dedup();
+    let start = Instant::now();
+    let found = a.chunks().unwrap();
+    let took = start.elapsed();
+    assert_eq!(found.into_iter().map(|c| c.coord).collect::<Vec<_>>(), want);
+    println!("{} present chunks of 10^9: {took:?}", want.len());
+    assert!(took.as_millis() < 500, "{took:?}");
+}
+
+#[test]
+fn a_chunk_is_written_and_erased_whole_and_its_overhang_left_out() {
+    let w = writer();
+    for shards in [false, true] {
+        let spec = ArraySpec::<i16>::new(region![-3..5]).fill(-1);
+        let spec = if shards {
+            spec.chunks([2]).shards([4])
+        } else {
+            spec.chunks([4])
+        };
+        let a = w
+            .create_array(if shards { "s" } else { "p" }, spec)
+            .unwrap();
+        a.write_chunk(&[-1], &[10, 11, 12, 13]).unwrap();
+        a.write_chunk(&[1], &[20, 21, 22, 23]).unwrap();
+        assert_eq!(
+            a.read_vec(Region::all()).unwrap(),
+            [11, 12, 13, -1, -1, -1, -1, 20]
+        );
+        assert_eq!(a.read_chunk(&[1]).unwrap().unwrap(), [20, -1, -1, -1]);
+        a.grow(0, 1, 3).unwrap();
+        assert_eq!(a.read_vec(region![-4..-2]).unwrap(), [-1, 11]);
+        a.erase_chunk(&[-1]).unwrap();
+        assert_eq!(a.read_chunk(&[-1]).unwrap(), None);
+        assert!(a.erase_chunk(&[2]).is_err());
+        assert!(a.write_chunk(&[0], &[1, 2, 3]).is_err());
+        assert_eq!(a.chunks().unwrap().len(), 1);
+    }
+}
+
+#[test]
+fn encoded_bytes_go_in_as_they_come_out_and_wrong_ones_are_refused() {
+    let w = writer();
+    let spec = || {
+        ArraySpec::<u16>::new(region![0..6])
+            .chunks([4])
+            .codecs([Codec::crc32c()])
+    };
+    let (a, b) = (
+        w.create_array("a", spec()).unwrap(),
+        w.create_array("b", spec()).unwrap(),
+    );
+    a.write_slice(region![0..6], &[1, 2, 3, 4, 5, 6]).unwrap();
+    for coord in [[0], [1]] {
+        let bytes = a.encoded_chunk(&coord).unwrap().unwrap();
+        b.put_encoded_chunk(&coord, &bytes).unwrap();
+        let mut bad = bytes.clone();
+        bad[0] ^= 1;
+        assert!(
+            b.put_encoded_chunk(&coord, &bad)
+                .unwrap_err()
+                .is_corruption()
+        );
+        assert!(b.put_encoded_chunk(&coord, &bytes[1..]).is_err());
+    }
+    assert_eq!(b.read_vec(Region::all()).unwrap(), [1, 2, 3, 4, 5, 6]);
+    // The second chunk's last two elements lie outside the domain.
+    let first = a.encoded_chunk(&[0]).unwrap().unwrap();
+    let e = b.put_encoded_chunk(&[1], &first).unwrap_err();
+    assert_eq!(e.reason_code(), Some("overhang"), "{e}");
+    assert!(b.put_encoded_chunk(&[2], &first).is_err());
+}
+
+#[test]
+fn an_array_is_copied_to_another_container_without_decoding() {
+    let (from, to) = (
+        Container::in_memory().unwrap(),
+        Container::in_memory().unwrap(),
+    );
+    let w = from.writer().unwrap();
+    let spec = ArraySpec::<f32>::new(region![-10..10, 0..10])
+        .chunks([2, 5])
+        .shards([4, 10])
+        .dims(["t", "x"])
+        .fill(f32::NAN);
+    let a = w.create_array("g/a", spec).unwrap();
+    let cells: Vec<f32> = (0..100_u8).map(f32::from).collect();
+    a.write_slice(region![-10..0, ..], &cells).unwrap();
+    a.write_scalar(region![0..4, ..], 7.0).unwrap();
+    a.write_fill(region![4..8, ..]).unwrap();
+    a.attributes().set("units", "K").unwrap();
+    w.commit().unwrap();
+    let a = from.snapshot().unwrap().dyn_array("g/a").unwrap();
+    let w = to.writer().unwrap();
+    let b = a.copy_array_to(&w, "x/y").unwrap();
+    w.commit().unwrap();
+    let e = a.copy_array_to(&w, "x/y").unwrap_err();
+    assert_eq!(e.kind(), orthant::ErrorKind::AlreadyExists);
+    let bits = |a: &DynArray| match a.read(Region::all()).unwrap().elements {
+        Elements::Fixed(bytes) => bytes,
+        Elements::Variable(_) => panic!("floats"),
+    };
+    assert_eq!(bits(&b), bits(&a));
+    assert_eq!(
+        (b.dims(), b.domain().unwrap()),
+        (a.dims(), a.domain().unwrap())
+    );
+    assert!(b.attributes().contains("units").unwrap());
+    let states = |a: &DynArray| {
+        a.chunks()
+            .unwrap()
+            .into_iter()
+            .map(|c| match c.state {
+                ChunkState::Stored { len, crc32c, .. } => (c.coord, Some((len, crc32c))),
+                ChunkState::Constant | ChunkState::DeclaredFill => (c.coord, None),
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(states(&b), states(&a));
+    for extent in b.chunk_extents(Region::all()).unwrap() {
+        let bytes = a.encoded_chunk(&extent.coord).unwrap().unwrap();
+        assert_eq!(crc32c::crc32c(&bytes), extent.crc32c);
+    }
+    // Types of any length, and blocks.
+    let spec = ArraySpec::<String>::new(region![0..5])
+        .chunks([2])
+        .shards([4]);
+    let words = w.create_array("words", spec).unwrap();
+    let text: Vec<String> = ["", "a", "bb", "ccc", "dddd"].map(str::to_owned).to_vec();
+    words.write_slice(Region::all(), &text).unwrap();
+    let copy = words.copy_array_to(&w, "copy").unwrap();
+    assert_eq!(
+        copy.typed::<String>()
+            .unwrap()
+            .read_vec(Region::all())
+            .unwrap(),
+        text
+    );
+    let block = Block {
+        data_type: words.data_type(),
+        shape: vec![4],
+        elements: Elements::Variable(["w", "x", "y", "z"].map(|s| s.as_bytes().into()).to_vec()),
+    };
+    DynArray::write_chunk(&words, &[1], &block).unwrap();
+    assert_eq!(words.read_vec(region![3..5]).unwrap(), ["ccc", "w"]);
+    let _ = Domain::from_shape(&[1]);
+}
