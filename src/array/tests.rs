@@ -364,3 +364,20 @@ fn a_sharded_array_reads_back_and_names_both_shapes() {
     let spec = ArraySpec::<i16>::new(region![0..512, 0..720]).shards([512, 1440]);
     assert_eq!(array(&w, 2, spec).chunk_shape(), [512, 720]);
 }
+
+/// Erasing a part of a large chunk placed the new payload but never wrote it: only batches of a write did. Every place that
+/// appends now writes what it has placed before it stages.
+#[test]
+fn erasing_a_part_of_a_large_chunk_keeps_the_rest() {
+    let w = writer();
+    let spec = ArraySpec::<u32>::new(region![0..1 << 20])
+        .chunks([1 << 19])
+        .codecs([Codec::bytes_little_endian()]);
+    let a = array(&w, 1, spec);
+    let cells: Vec<u32> = (1..=1 << 20).collect();
+    a.write_slice(Region::all(), &cells).unwrap();
+    a.erase(region![5..7]).unwrap();
+    assert_eq!(a.read_vec(region![4..8]).unwrap(), [5, 0, 0, 8]);
+    w.commit().unwrap();
+    assert_eq!(a.read_vec(region![(1 << 19) - 1]).unwrap(), [1 << 19]);
+}

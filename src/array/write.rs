@@ -632,7 +632,9 @@ pub(crate) fn erase(
     if !picked.is_empty() {
         scan::each_stored(view, id, layout.key_order(), &sets, |entry| {
             let prepared = job.chunk(&entry.coords)?;
-            job.append(prepared, &mut staged, None)
+            job.append(prepared, &mut staged, None)?;
+            // A large payload has its place only: it is written before anything names it.
+            job.flush(&mut Vec::new(), &mut staged)
         })?;
     }
     loop {
