@@ -218,7 +218,7 @@ pub struct Container {
 }
 
 impl Container {
-    fn new(engine: Arc<Engine>) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>) -> Self {
         Self { engine }
     }
 

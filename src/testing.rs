@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::bytes::{Reader, Writer, crc32c, crc32c_append};
 use crate::codec::{self, Codec, Pipeline};
+use crate::container::Container;
 use crate::error::{Error, Result};
 use crate::format::ObjectId;
 use crate::format::dtype::DataType;
@@ -121,6 +122,11 @@ impl Raw {
     /// Opens a container on a medium without a name.
     pub fn from_storage(storage: Arc<dyn Storage>) -> Result<Self> {
         Engine::from_storage(storage, fixed()).map(Self)
+    }
+
+    /// The same container through the public surface.
+    pub fn container(&self) -> Container {
+        Container::new(Arc::clone(&self.0))
     }
 
     /// What opening found.

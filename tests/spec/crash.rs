@@ -11,6 +11,7 @@ use std::io;
 use std::sync::Arc;
 
 use orthant::testing::{Memory, Raw, RawEntry, Storage};
+use orthant::{Array, ArraySpec, Writer, region};
 
 use crate::disk::{Disk, Op, Random, Sabotage};
 
@@ -390,6 +391,76 @@ fn every_crash_image_opens_to_the_last_acknowledged_commit_or_the_one_in_flight(
     }
     println!("{images} crash images, {bad} bad");
     assert!(images >= 250_000, "only {images} images");
+}
+
+/// Groups, arrays, attributes: what a program does, on the recording disk.
+fn array_workload(seed: u64, commits: usize) -> (Disk, Model) {
+    let mut random = Random::new(seed);
+    let disk = Disk::new(Sabotage::None);
+    let raw = Raw::create(disk.folder(), name()).unwrap();
+    disk.acknowledge(2);
+    let mut model = Model::from([(1, content(&raw).unwrap()), (2, content(&raw).unwrap())]);
+    let writer = raw.container().writer().unwrap();
+    let spec = ArraySpec::<i32>::new(region![-5..5, 0..7])
+        .chunks([3, 4])
+        .fill(-1);
+    let array = writer.create_array("g/a", spec).unwrap();
+    for commit in 0..commits {
+        for _ in 0..=random.below(2) {
+            array_change(&writer, &array, commit, &mut random);
+        }
+        let generation = writer.commit().unwrap();
+        disk.acknowledge(generation);
+        model.insert(generation, content(&raw).unwrap());
+    }
+    (disk, model)
+}
+
+fn array_change(writer: &Writer, array: &Array<i32>, commit: usize, random: &mut Random) {
+    let domain = array.domain().unwrap();
+    let rows = domain.ranges().next().unwrap();
+    let row = rows.start
+        + i64::try_from(random.below(usize::try_from(rows.end - rows.start).unwrap())).unwrap();
+    match random.below(8) {
+        0 => drop(array.grow(0, 2, 1).unwrap()),
+        1 if rows.end - rows.start > 4 => drop(array.trim(0, 1, 1).unwrap()),
+        2 => drop(array.write_scalar(region![row, ..], 7).unwrap()),
+        3 => drop(array.erase(region![row, 1..5]).unwrap()),
+        4 => array
+            .attributes()
+            .set("step", i64::try_from(commit).unwrap())
+            .unwrap(),
+        5 => array
+            .attributes()
+            .set("text", "x".repeat(random.below(3000)))
+            .unwrap(),
+        6 => {
+            let path = format!("more/b{commit}");
+            if writer.root().kind(&path).unwrap().is_none() {
+                writer
+                    .create_array(&path, ArraySpec::<f64>::new(region![0..3]))
+                    .unwrap();
+            }
+        }
+        _ => {
+            let data: Vec<i32> = (0..7).map(|i| i + i32::try_from(commit).unwrap()).collect();
+            array.write_slice(region![row..row + 1, ..], &data).unwrap();
+        }
+    }
+}
+
+#[test]
+fn every_crash_image_of_a_program_with_arrays_opens_to_a_whole_commit() {
+    let mut images = 0;
+    for seed in 0..4 {
+        let (disk, model) = array_workload(seed, 10);
+        let mut judge = Judge::new(&model, Raw::from_bytes);
+        judge_run(&disk.ops(), &mut judge, seed);
+        assert_eq!(judge.bad, 0, "seed {seed}: {:?}", judge.first_bad);
+        images += judge.images;
+    }
+    println!("{images} crash images with arrays, 0 bad");
+    assert!(images >= 40_000, "only {images} images");
 }
 
 #[test]
