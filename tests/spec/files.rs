@@ -339,3 +339,96 @@ fn equal_operations_make_equal_files() {
     };
     assert_eq!(make(), make());
 }
+
+/// What a child process runs: it commits until it is killed, and says so each time.
+#[test]
+fn a_child_that_commits_when_its_parent_asks() {
+    let Some(path) = std::env::var_os("ORTHANT_TEST_CHILD") else {
+        return;
+    };
+    let raw = Raw::open_at(Path::new(&path)).unwrap();
+    let writer = raw.writer_within(Duration::from_secs(20)).unwrap();
+    loop {
+        let next = raw.generation().unwrap() + 1;
+        for c in 0..5 {
+            writer.put_chunk(1, &[c], &next.to_le_bytes()).unwrap();
+        }
+        println!("committed {}", writer.commit().unwrap());
+    }
+}
+
+#[test]
+fn a_killed_writer_leaves_a_whole_commit_and_a_free_lock() {
+    use std::io::{BufRead, BufReader};
+    let (_dir, path) = folder();
+    let raw = Raw::create_at(&path).unwrap();
+    for round in 0..12 {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "files::a_child_that_commits_when_its_parent_asks",
+                "--nocapture",
+            ])
+            .env("ORTHANT_TEST_CHILD", &path)
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap())
+            .lines()
+            .map_while(Result::ok);
+        let mut acknowledged = 0;
+        for line in lines.by_ref() {
+            if let Some((_, generation)) = line.split_once("committed ") {
+                acknowledged = generation.parse().unwrap();
+                break;
+            }
+        }
+        assert_eq!(
+            raw.writer().unwrap_err().kind(),
+            ErrorKind::Busy,
+            "another process writes"
+        );
+        std::thread::sleep(Duration::from_millis(round * 3));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        for line in lines {
+            if let Some((_, generation)) = line.split_once("committed ") {
+                acknowledged = generation.parse().unwrap();
+            }
+        }
+        let started = Instant::now();
+        drop(raw.writer_within(Duration::from_secs(1)).unwrap());
+        assert!(started.elapsed() < Duration::from_secs(1));
+        let generation = raw.refresh().unwrap();
+        assert!(
+            generation >= acknowledged && acknowledged > 2,
+            "{generation} {acknowledged}"
+        );
+        let chunks: Vec<_> = raw
+            .entries()
+            .unwrap()
+            .into_iter()
+            .filter(|e| e.key[0] == 8)
+            .collect();
+        assert_eq!(chunks.len(), 5);
+        assert!(
+            chunks.iter().all(|c| c.content == chunks[0].content),
+            "a commit is whole"
+        );
+    }
+}
+
+#[test]
+fn a_sparse_file_of_terabytes_opens() {
+    let (_dir, path) = folder();
+    Raw::create_at(&path).unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    for bits in [42, 44, 46] {
+        if file.set_len(1 << bits).is_err() {
+            continue;
+        }
+        let raw = Raw::open_at(&path).unwrap();
+        assert_eq!(raw.report().ignored_tail_bytes, (1 << bits) - 12_569);
+        assert_eq!(content(&raw).unwrap().len(), 1);
+    }
+}
