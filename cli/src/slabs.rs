@@ -19,12 +19,78 @@ pub(crate) struct Cut<'a> {
 }
 
 /// The pieces in C order; together they are the box. A box without elements has no piece.
-pub(crate) fn slabs(cut: &Cut<'_>) -> Vec<Vec<(i64, i64)>> {
-    let mut out = Vec::new();
+pub(crate) fn slabs(cut: Cut<'_>) -> Slabs<'_> {
+    let mut waiting = Vec::new();
     if cut.bounds.iter().all(|&(lo, hi)| lo < hi) {
-        split(cut, cut.bounds.to_vec(), 0, &mut out);
+        waiting.push((cut.bounds.to_vec(), 0));
     }
-    out
+    Slabs { cut, waiting }
+}
+
+/// The pieces one after the other. A box may have more of them than memory holds, so none is made before it is asked for.
+#[derive(Debug)]
+pub(crate) struct Slabs<'a> {
+    cut: Cut<'a>,
+    /// What is left, the next part last, each with the axis to split it on: at most one part an axis.
+    waiting: Vec<(Vec<(i64, i64)>, usize)>,
+}
+
+impl Slabs<'_> {
+    /// Elements of the whole box, for progress bars.
+    pub(crate) fn elements(&self) -> u64 {
+        count(self.cut.bounds, self.cut.step)
+    }
+}
+
+impl Iterator for Slabs<'_> {
+    type Item = Vec<(i64, i64)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (mut piece, mut axis) = self.waiting.pop()?;
+        let budget = u128::from(self.cut.budget);
+        while size(&self.cut, &piece) > budget {
+            let Some(&(lo, hi)) = piece.get(axis) else {
+                break;
+            };
+            let step = self.cut.step.get(axis).copied().unwrap_or(1).max(1);
+            if elements(lo, hi, step) <= 1 {
+                axis = axis.saturating_add(1);
+                continue;
+            }
+            let grid = self.cut.grid(&piece, axis);
+            let with = |lo: i64, hi: i64| {
+                let mut part = piece.clone();
+                if let Some(range) = part.get_mut(axis) {
+                    *range = (lo, hi);
+                }
+                part
+            };
+            let mut end = next_cut(lo, hi, &grid);
+            let fits = grid.fit > 0 && size(&self.cut, &with(lo, end)) <= budget.saturating_mul(4);
+            if !fits {
+                // Not even one row fits: a row is cut on the next axis.
+                end = lo.saturating_add_unsigned(step).min(end);
+            }
+            let part = with(lo, end);
+            if end < hi {
+                self.waiting.push((with(end, hi), axis));
+            }
+            piece = part;
+            if fits {
+                break;
+            }
+            axis = axis.saturating_add(1);
+        }
+        Some(piece)
+    }
+}
+
+/// Elements of a box with steps.
+pub(crate) fn count(bounds: &[(i64, i64)], step: &[u64]) -> u64 {
+    let axes = bounds.iter().zip(step);
+    axes.fold(1, |n: u64, (&(lo, hi), &step)| {
+        n.saturating_mul(elements(lo, hi, step))
+    })
 }
 
 fn elements(lo: i64, hi: i64, step: u64) -> u64 {
@@ -40,56 +106,22 @@ fn size(cut: &Cut<'_>, piece: &[(i64, i64)]) -> u128 {
         })
 }
 
-/// Splits `piece` on `axis`, whose earlier axes are one element long, until it fits; recursion is bounded by the rank.
-fn split(cut: &Cut<'_>, piece: Vec<(i64, i64)>, axis: usize, out: &mut Vec<Vec<(i64, i64)>>) {
-    let Some(&(lo, hi)) = piece.get(axis) else {
-        return out.push(piece);
-    };
-    let whole = size(cut, &piece);
-    if whole <= u128::from(cut.budget) {
-        return out.push(piece);
-    }
-    let step = cut.step.get(axis).copied().unwrap_or(1).max(1);
-    let n = elements(lo, hi, step);
-    if n <= 1 {
-        return split(cut, piece, axis.saturating_add(1), out);
-    }
-    let row = whole.checked_div(n.into()).unwrap_or(1).max(1);
-    let fit = u64::try_from(u128::from(cut.budget).checked_div(row).unwrap_or(1)).unwrap_or(1);
-    let extent = cut.chunk_shape.get(axis).copied().unwrap_or(1).max(1);
-    let origin = cut.origin.get(axis).copied().unwrap_or(0);
-    let mut at = lo;
-    while at < hi {
-        let next = next_cut(
-            at,
-            hi,
-            &Grid {
-                step,
-                fit,
-                extent,
-                origin,
-            },
-        );
-        let mut part = piece.clone();
-        if let Some(range) = part.get_mut(axis) {
-            *range = (at, next);
+impl Cut<'_> {
+    /// What decides where `piece`, whose earlier axes are one element long, is cut on `axis`.
+    fn grid(&self, piece: &[(i64, i64)], axis: usize) -> Grid {
+        let step = self.step.get(axis).copied().unwrap_or(1).max(1);
+        let (lo, hi) = piece.get(axis).copied().unwrap_or((0, 0));
+        let row = size(self, piece)
+            .checked_div(elements(lo, hi, step).into())
+            .unwrap_or(1)
+            .max(1);
+        let fit = u128::from(self.budget).checked_div(row).unwrap_or(1);
+        Grid {
+            step,
+            fit: u64::try_from(fit).unwrap_or(u64::MAX),
+            extent: self.chunk_shape.get(axis).copied().unwrap_or(1).max(1),
+            origin: self.origin.get(axis).copied().unwrap_or(0),
         }
-        if fit == 0 || size(cut, &part) > u128::from(cut.budget).saturating_mul(4) {
-            // Not even one row fits: a row is cut on the next axis.
-            let mut x = at;
-            while x < next {
-                let end = x.saturating_add_unsigned(step).min(next);
-                let mut row = part.clone();
-                if let Some(range) = row.get_mut(axis) {
-                    *range = (x, end);
-                }
-                split(cut, row, axis.saturating_add(1), out);
-                x = end;
-            }
-        } else {
-            out.push(part);
-        }
-        at = next;
     }
 }
 
@@ -129,7 +161,7 @@ mod tests {
         budget: u64,
     ) -> Vec<Vec<(i64, i64)>> {
         let origin = vec![1; bounds.len()];
-        slabs(&Cut {
+        slabs(Cut {
             bounds,
             step,
             chunk_shape: chunk,
@@ -137,6 +169,25 @@ mod tests {
             item: 1,
             budget,
         })
+        .collect()
+    }
+
+    // Cutting the largest domain took all memory, since every piece was made first.
+    #[test]
+    fn a_domain_of_any_size_is_cut_as_it_is_asked_for() {
+        let most = (1 << 62) - 2;
+        let bounds = [(-most, most), (0, 3)];
+        let mut pieces = slabs(Cut {
+            bounds: &bounds,
+            step: &[1, 1],
+            chunk_shape: &[1000, 3],
+            origin: &[0, 0],
+            item: 8,
+            budget: 1 << 20,
+        });
+        assert_eq!(pieces.elements(), u64::MAX);
+        assert_eq!(pieces.next().unwrap()[0].0, -most);
+        assert!(pieces.take(1000).all(|p| p[0].0 < p[0].1));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::exit::{Failure, Result};
 use crate::json::{answer, domain, object, text};
 use crate::output::raw;
 use crate::session::{Session, print_json, stdout};
-use crate::slabs::{BUDGET, Cut, slabs};
+use crate::slabs::{BUDGET, Cut, count, slabs};
 use crate::target::{Target, slashed};
 use crate::text::escape;
 
@@ -103,17 +103,19 @@ impl Taking<'_> {
             )));
         }
         let step = vec![1; bounds.rank()];
-        let pieces = slabs(&Cut {
+        let (chunk_shape, origin) = (array.chunk_shape(), array.origin()?);
+        let pieces = slabs(Cut {
             bounds: bounds.bounds(),
             step: &step,
-            chunk_shape: &array.chunk_shape(),
-            origin: &array.origin()?,
+            chunk_shape: &chunk_shape,
+            origin: &origin,
             item: array.data_type().item_size().unwrap_or(64) as u64,
             budget: BUDGET,
         });
-        let bar = self.session.bar(pieces.len() as u64, "digest");
+        let bar = self.session.bar(pieces.elements(), "digest");
         let mut sha = Sha256::new();
         for piece in pieces {
+            let elements = count(&piece, &step);
             let region: Region = piece
                 .iter()
                 .map(|&(lo, hi)| RegionItem::from(lo..hi))
@@ -121,7 +123,7 @@ impl Taking<'_> {
             let block = array.read(region)?;
             raw::write(&mut Hashing(&mut sha), &block.elements)
                 .map_err(|e| Failure::usage(e.to_string()))?;
-            bar.advance(1);
+            bar.advance(elements);
         }
         Ok(hex(&sha.finalize()))
     }

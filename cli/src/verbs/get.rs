@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Get, session: &Session) -> Result<()> {
             let mut out = Output::create(path, args.force)?;
             let receipt = read.write(format, &mut out, path)?;
             out.finish()?;
-            read.report_output(path)?;
+            read.report_output(path, &receipt)?;
             receipt
         }
         (Some(format), _) => {
@@ -220,18 +220,20 @@ impl Read<'_> {
             return Ok(receipt);
         }
         let item = self.array.data_type().item_size().unwrap_or(64);
-        let pieces = slabs(&Cut {
+        let (chunk_shape, origin) = (self.array.chunk_shape(), self.array.origin()?);
+        let pieces = slabs(Cut {
             bounds: &self.selected.bounds,
             step: &self.selected.step,
-            chunk_shape: &self.array.chunk_shape(),
-            origin: &self.array.origin()?,
+            chunk_shape: &chunk_shape,
+            origin: &origin,
             item: item as u64,
             budget: BUDGET,
         });
-        let bar = self.session.bar(pieces.len() as u64, "reading");
-        for piece in &pieces {
-            write(&self.array.read(self.selected.piece(piece))?)?;
-            bar.advance(1);
+        let bar = self.session.bar(pieces.elements(), "reading");
+        for piece in pieces {
+            let block = self.array.read(self.selected.piece(&piece))?;
+            write(&block)?;
+            bar.advance(block.shape.iter().product());
         }
         Ok(Receipt::default())
     }
@@ -259,12 +261,15 @@ impl Read<'_> {
     }
 
     /// With `--json`, a read into a file answers with what was written there.
-    fn report_output(&self, path: &Path) -> Result<()> {
+    fn report_output(&self, path: &Path, receipt: &Receipt) -> Result<()> {
         if !self.session.json() {
             return Ok(());
         }
         let mut members = self.members();
         members.push(("output", text(path.to_string_lossy())));
+        if self.args.receipt {
+            members.push(("receipt", receipt_json(receipt)));
+        }
         crate::session::print_json(&object(members))
     }
 }

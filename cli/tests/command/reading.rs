@@ -100,6 +100,16 @@ fn a_receipt_goes_to_stderr_so_that_data_stays_data() {
     assert!(ran.err.contains("1 touched"), "{}", ran.err);
 }
 
+// With an output file the receipt was in neither place.
+#[test]
+fn a_receipt_is_in_the_json_of_a_read_into_a_file() {
+    let host = Host::new();
+    with_array(&host);
+    let answer = host.json(&["get", "a.orth:/t[0, 2]", "--receipt", "-o", "t.npy"]);
+    let receipt = answer.get("receipt").unwrap();
+    assert_eq!(text_of(receipt, "chunks_touched"), "1");
+}
+
 #[test]
 fn an_absent_chunk_is_fill_or_a_negative_answer() {
     let host = Host::new();
