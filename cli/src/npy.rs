@@ -26,6 +26,8 @@ pub(crate) struct Header {
     text: bool,
     fortran: bool,
     pub(crate) shape: Vec<u64>,
+    /// Bytes of the file before its elements.
+    pub(crate) start: u64,
 }
 
 /// A `.npy` stream after its header.
@@ -125,16 +127,17 @@ impl Header {
         if !start.starts_with(MAGIC) {
             return Err(Fault::Broken("it does not start as a .npy file".into()));
         }
-        let len = match major {
+        let (before, len) = match major {
             1 => {
                 let mut len = [0_u8; 2];
                 input.read_exact(&mut len).map_err(Fault::short)?;
-                usize::from(u16::from_le_bytes(len))
+                (10, usize::from(u16::from_le_bytes(len)))
             }
             2 | 3 => {
                 let mut len = [0_u8; 4];
                 input.read_exact(&mut len).map_err(Fault::short)?;
-                usize::try_from(u32::from_le_bytes(len)).unwrap_or(usize::MAX)
+                let len = usize::try_from(u32::from_le_bytes(len)).unwrap_or(usize::MAX);
+                (12, len)
             }
             other => return Err(Fault::Unsupported(format!(".npy version {other}"))),
         };
@@ -148,7 +151,9 @@ impl Header {
             // Versions 1 and 2 are Latin-1.
             Err(e) => e.as_bytes().iter().map(|&b| char::from(b)).collect(),
         };
-        Self::parse(&text)
+        let mut header = Self::parse(&text)?;
+        header.start = (len as u64).saturating_add(before);
+        Ok(header)
     }
 
     /// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`.
@@ -204,6 +209,7 @@ impl Header {
                 text: true,
                 fortran,
                 shape,
+                start: 0,
             });
         }
         let (data_type, big_endian) = DataType::from_numpy_descr(descr).map_err(|e| {
@@ -224,6 +230,7 @@ impl Header {
             text: false,
             fortran,
             shape,
+            start: 0,
         })
     }
 

@@ -5,7 +5,10 @@ mod sources;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use orthant::{Block, Domain, DynArray, DynArraySpec, Json, Region, RegionItem, WriteReceipt};
+use orthant::{
+    Block, Domain, DynArray, DynArraySpec, Group, Json, ObjectKind, Region, RegionItem,
+    WriteReceipt,
+};
 
 use self::sources::{Found, Stream};
 use super::append::add;
@@ -14,7 +17,7 @@ use crate::args::Message;
 use crate::exit::{Failure, Result};
 use crate::json::{answer, maybe_text, object, text, uint};
 use crate::selection::{axis_of, numbers};
-use crate::session::{Session, Writing, print_json};
+use crate::session::{Session, print_json};
 use crate::slabs::{BUDGET, Cut, slabs};
 use crate::target::{Target, slashed};
 use crate::text::bytes;
@@ -226,12 +229,13 @@ impl Import {
                     continue;
                 }
             };
-            self.resolve_path(item, target, &writer)?;
+            item.path = self.grown_path(&item.path, target, &writer.root())?;
             let bytes_in = stream.bytes();
             let written = match self.grows() {
                 Some((axis, low)) => {
                     let array = writer.dyn_array(&item.path)?;
-                    let region = make_room(&array, axis, low, &stream)?;
+                    let region = make_room(&array, axis, low, &stream)
+                        .map_err(|f| f.in_file(&target.file))?;
                     copy(stream, &array, &region, session)?
                 }
                 None => {
@@ -256,14 +260,11 @@ impl Import {
     }
 
     /// A growing import may name the array itself in place of its group.
-    fn resolve_path(&self, item: &mut Item, target: &Target, writer: &Writing) -> Result<()> {
-        if self.grows().is_none() || target.path.is_empty() {
-            return Ok(());
-        }
-        if writer.root().kind(&target.path)? == Some(orthant::ObjectKind::Array) {
-            item.path.clone_from(&target.path);
-        }
-        Ok(())
+    fn grown_path(&self, path: &str, target: &Target, root: &Group) -> Result<String> {
+        let itself = self.grows().is_some()
+            && !target.path.is_empty()
+            && root.kind(&target.path)? == Some(ObjectKind::Array);
+        Ok(if itself { &target.path } else { path }.to_owned())
     }
 
     /// What would be written, as far as it can be told without writing.
@@ -277,15 +278,18 @@ impl Import {
         let array = writer
             .create_dyn_array(&item.path, &self.spec(stream)?)
             .map_err(|e| Failure::from(e).into_argument())?;
-        if target.file.exists() {
+        if let Some((axis, _)) = self.grows() {
+            let root = session.snapshot(&target.file)?.root();
+            let path = self.grown_path(&item.path, target, &root)?;
+            fitting_axis(&root.dyn_array(&path)?, axis, stream)
+                .map_err(|f| f.in_file(&target.file))?;
+            item.path = path;
+        } else if target.file.exists() {
             let snapshot = session.snapshot(&target.file)?;
-            let there = snapshot.root().kind(&item.path)?.is_some();
-            if there && !self.replace && self.grows().is_none() {
-                let e = Failure::exists(format!(
-                    "{}:{}: the object exists",
-                    target.file.display(),
-                    slashed(&item.path)
-                ));
+            if snapshot.root().kind(&item.path)?.is_some() && !self.replace {
+                let e = Failure::exists("the object exists")
+                    .in_file(&target.file)
+                    .in_array(&slashed(&item.path));
                 return Err(with_replace(e));
             }
         }
@@ -329,8 +333,8 @@ impl Import {
     }
 }
 
-/// Makes room at one end of an axis; gives the box that is new.
-fn make_room(array: &DynArray, axis: &str, low: bool, stream: &Stream) -> Result<Domain> {
+/// The number of the axis, where an array can take in what the source holds on it.
+fn fitting_axis(array: &DynArray, axis: &str, stream: &Stream) -> Result<usize> {
     let axis = axis_of(axis, &array.dims())?;
     let before = array.domain()?;
     let named = |f: Failure| f.in_array(&slashed(array.path()));
@@ -355,7 +359,14 @@ fn make_room(array: &DynArray, axis: &str, low: bool, stream: &Stream) -> Result
             crate::text::list(shape)
         ))));
     }
-    let n = shape.get(axis).copied().unwrap_or(0);
+    Ok(axis)
+}
+
+/// Makes room at one end of an axis; gives the box that is new.
+fn make_room(array: &DynArray, axis: &str, low: bool, stream: &Stream) -> Result<Domain> {
+    let axis = fitting_axis(array, axis, stream)?;
+    let before = array.domain()?;
+    let n = stream.shape().get(axis).copied().unwrap_or(0);
     if low {
         array.grow(axis, n, 0)?;
     } else {
@@ -399,15 +410,16 @@ fn copy(
     }
     let mut stream = stream;
     let step = vec![1; into.rank()];
-    let pieces = slabs(&Cut {
+    let (chunk_shape, origin) = (array.chunk_shape(), array.origin()?);
+    let pieces = slabs(Cut {
         bounds: into.bounds(),
         step: &step,
-        chunk_shape: &array.chunk_shape(),
-        origin: &array.origin()?,
+        chunk_shape: &chunk_shape,
+        origin: &origin,
         item: stream.item().max(1),
         budget: BUDGET,
     });
-    let bar = session.bar(pieces.len() as u64, "import");
+    let bar = session.bar(pieces.elements(), "import");
     for piece in pieces {
         let shape: Vec<u64> = piece.iter().map(|&(lo, hi)| hi.abs_diff(lo)).collect();
         let count = shape.iter().product::<u64>();
@@ -422,7 +434,7 @@ fn copy(
             .map(|&(lo, hi)| RegionItem::from(lo..hi))
             .collect();
         add(&mut total, &array.write(region, &block)?);
-        bar.advance(1);
+        bar.advance(count);
     }
     Ok(total)
 }

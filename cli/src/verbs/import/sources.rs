@@ -61,6 +61,12 @@ impl Stream {
         self.npy.header.byte_len().unwrap_or(u64::MAX)
     }
 
+    /// Bytes of the file that the header promises.
+    fn file_len(&self) -> Option<u64> {
+        let header = &self.npy.header;
+        header.byte_len()?.checked_add(header.start)
+    }
+
     pub(super) fn elements(&mut self, count: usize) -> Result<Elements> {
         self.npy.elements(&self.name, count)
     }
@@ -120,7 +126,7 @@ fn one(shown: String, inside: String, name: String, input: Box<dyn Read>, len: u
     match Stream::new(shown, input) {
         Err(failure) => refused(failure.message().to_owned()),
         // A cut file is refused before anything is written.
-        Ok(stream) if stream.npy.header.byte_len().is_none_or(|n| n > len) => refused(format!(
+        Ok(stream) if stream.file_len().is_none_or(|n| n > len) => refused(format!(
             "the file is cut: its header promises more than {len} bytes"
         )),
         Ok(stream) => Found::Array {
