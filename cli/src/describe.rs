@@ -2,7 +2,9 @@
 //!
 //! Reads documents, attributes and the index; must not read payloads.
 
-use orthant::{AttributeValue, Attributes, ChunkState, CodecSpec, DynArray, Json, Region};
+use orthant::{
+    AttributeValue, Attributes, ChunkState, CodecSpec, DataType, DynArray, Json, Region,
+};
 
 use crate::exit::Result;
 use crate::json::{big, domain, ints, maybe_text, object, text, uint, uints};
@@ -42,8 +44,22 @@ pub(crate) fn array_layout(array: &DynArray) -> Result<Members> {
     ])
 }
 
-/// The fill value as `--fill` takes it: what is shown for an element where that gives its bits back, else its bits.
+/// The fill value in Zarr's JSON form, as `--fill` takes it: floats with no more digits than give their bits back.
 pub(crate) fn fill_json(array: &DynArray) -> Json {
+    let data_type = array.data_type();
+    let times_or_records = matches!(
+        data_type,
+        DataType::Datetime64 { .. } | DataType::Timedelta64 { .. } | DataType::Structured(_)
+    );
+    let form = data_type.fill_to_json(&array.fill_bytes());
+    match form {
+        Some(form) if times_or_records => form,
+        _ => shown_fill(array),
+    }
+}
+
+/// What is shown for an element where that gives the fill value's bits back, else Zarr's form.
+fn shown_fill(array: &DynArray) -> Json {
     let (data_type, bytes) = (array.data_type(), array.fill_bytes());
     let shown = data_type.element_to_json(&bytes);
     match data_type.element_from_json(&shown) {
@@ -52,9 +68,9 @@ pub(crate) fn fill_json(array: &DynArray) -> Json {
     }
 }
 
-/// The same for people.
+/// The same for people, who read times as dates.
 pub(crate) fn fill(array: &DynArray) -> String {
-    match fill_json(array) {
+    match shown_fill(array) {
         Json::String(t) => t,
         other => other.to_string(),
     }

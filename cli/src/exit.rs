@@ -273,10 +273,14 @@ impl Told {
             place.push_str(array);
         }
         if place.is_empty() || self.message.contains(&place) {
-            self.message.clone()
-        } else {
-            format!("{place}: {}", self.message)
+            return self.message.clone();
         }
+        // The library may name the array alone; it is named once.
+        let array = self.array.iter();
+        let bare = array
+            .filter_map(|a| self.message.strip_prefix(a.as_str()))
+            .find_map(|rest| rest.strip_prefix(": "));
+        format!("{place}: {}", bare.unwrap_or(&self.message))
     }
 
     fn to_json(&self) -> Json {
@@ -383,6 +387,15 @@ mod tests {
         for key in ["file", "array", "chunk", "offset", "help"] {
             assert!(json.get(key).is_some(), "{key}");
         }
+    }
+
+    #[test]
+    fn a_sentence_names_its_array_once() {
+        let f = Failure::usage("/t: chunk length")
+            .in_file(Path::new("a.orth"))
+            .in_array("/t");
+        let out = f.to_stderr(false, false).unwrap();
+        assert_eq!(out, "orthant: a.orth:/t: chunk length");
     }
 
     #[test]

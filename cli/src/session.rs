@@ -53,7 +53,7 @@ impl Session {
             .options()
             .read_only(true)
             .open(file)
-            .map_err(|e| Failure::from(e).of_file(file))?;
+            .map_err(|e| crate::target::with_slash(Failure::from(e).of_file(file), file))?;
         self.note_report(&container);
         Ok(container)
     }
@@ -70,7 +70,7 @@ impl Session {
             .options()
             .read_only(false)
             .open(file)
-            .map_err(|e| Failure::from(e).of_file(file))?;
+            .map_err(|e| crate::target::with_slash(Failure::from(e).of_file(file), file))?;
         self.note_report(&container);
         Ok(Writing {
             writer: container.writer()?,
@@ -96,6 +96,10 @@ impl Session {
 
     /// Makes an empty container; gives its generation.
     pub(crate) fn create(&self, file: &Path, message: Option<&str>) -> Result<u64> {
+        // What can never be a container is told as it is when it is opened.
+        if std::fs::metadata(file).is_ok_and(|m| !m.is_file()) {
+            self.open(file)?;
+        }
         self.warn_no_lock();
         let container = self
             .options()

@@ -78,12 +78,13 @@ impl Target {
     /// Refuses a container, for verbs that need an object in it.
     pub(crate) fn object(self) -> Result<Self> {
         if self.path.is_empty() {
-            return Err(Failure::usage(format!(
+            let failure = Failure::usage(format!(
                 "{}: an object in the container is needed, as {}:/PATH",
                 self.file.display(),
                 self.file.display()
-            ))
-            .help(format!("orthant ls -R {}", self.file.display())));
+            ));
+            let failure = failure.help(format!("orthant ls -R {}", self.file.display()));
+            return Err(with_slash(failure, &self.file));
         }
         Ok(self)
     }
@@ -100,6 +101,21 @@ impl Target {
         } else {
             self.file.display().to_string()
         }
+    }
+}
+
+/// Says how an object is named, where `FILE:path` or `FILE/path` was taken for a file's name.
+pub(crate) fn with_slash(failure: Failure, file: &Path) -> Failure {
+    let text = file.to_string_lossy();
+    let container =
+        |&(at, _): &(usize, &str)| text.get(..at).is_some_and(|f| Path::new(f).is_file());
+    match text.rmatch_indices([':', '/']).find(container) {
+        Some((at, _)) if !file.exists() => {
+            let (file, object) = text.split_at(at);
+            let object = object.trim_start_matches([':', '/']);
+            failure.instead(format!("an object is named {file}:/{object}"))
+        }
+        _ => failure,
     }
 }
 

@@ -176,7 +176,7 @@ fn judge(block: &[u8], header: &Header, settled: bool) -> Result<Option<Pair>> {
             .at(slot_offset(0))
             .expected("at least one with a right checksum")
             .found("none")
-            .help("`orthant salvage` looks for the newest whole generation")),
+            .help("restore the file from a copy")),
     };
     if settled { pair.map(Some) } else { Ok(None) }
 }

@@ -1,6 +1,7 @@
 //! `rm`: removes an object.
 
 use clap::Args;
+use orthant::ObjectKind;
 
 use crate::args::Message;
 use crate::exit::{Failure, Result};
@@ -29,17 +30,16 @@ pub(crate) fn run(args: &Rm, session: &Session) -> Result<()> {
         .whole()?
         .object()?;
     let writer = session.writer(&target.file)?;
-    writer
-        .root()
-        .remove(&target.path, args.recursive)
-        .map_err(|e| {
-            let failure = Failure::from(e);
-            if failure.code() == "invalid_argument" && !args.recursive {
-                failure.instead("rm -r removes a group with all that is below it")
-            } else {
-                failure
-            }
-        })?;
+    let root = writer.root();
+    let group = matches!(root.kind(&target.path), Ok(Some(ObjectKind::Group)));
+    root.remove(&target.path, args.recursive).map_err(|e| {
+        let failure = Failure::from(e);
+        if group && !args.recursive {
+            failure.instead("rm -r removes a group with all that is below it")
+        } else {
+            failure
+        }
+    })?;
     let generation = writer.commit(args.message.message.as_deref())?;
     if session.json() {
         let members = [

@@ -64,7 +64,8 @@ pub(crate) fn run(args: &Trim, session: &Session) -> Result<()> {
                     RegionItem::from(..)
                 }
             });
-            let closed = within(&items.collect(), &domain, false)?;
+            let closed = within(&items.collect(), &domain, false)
+                .map_err(|f| f.in_file(&open.0.file).in_array(&open.0.slashed()))?;
             let kept = closed.bounds.get(axis).copied().unwrap_or((0, 0));
             let old = domain.bounds().get(axis).copied().unwrap_or((0, 0));
             (kept.0.abs_diff(old.0), old.1.abs_diff(kept.1))

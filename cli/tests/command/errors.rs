@@ -103,6 +103,7 @@ fn a_folder_or_a_fifo_is_3_at_once() {
             fails(&host, 3, args, file);
         }
         fails(&host, 3, &["create", "FILE:/x", "--group"], file);
+        fails(&host, 3, &["create", "FILE"], file);
     }
 }
 

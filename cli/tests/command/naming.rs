@@ -113,6 +113,26 @@ fn a_label_given_to_sel_points_to_the_label_flag() {
 }
 
 #[test]
+fn a_forgotten_slash_is_answered_with_the_objects_name() {
+    let host = Host::new();
+    with_array(&host);
+    for (code, args) in [
+        (2, ["get", "a.orth:t"]),
+        (2, ["rm", "a.orth:t"]),
+        (3, ["info", "a.orth/t"]),
+        (3, ["ls", "a.orth:t"]),
+    ] {
+        let e = host.fails(code, &args);
+        let help = str_of(&e, "help");
+        assert_eq!(help, "an object is named a.orth:/t", "{args:?}");
+    }
+    assert_eq!(
+        text_of(&host.fails(3, &["info", "b.orth:t"]), "help"),
+        "null"
+    );
+}
+
+#[test]
 fn an_odd_name_is_given_by_path() {
     let host = Host::new();
     for name in ["/a[1]", "/x:/y[0]"] {

@@ -145,6 +145,8 @@ fn a_fill_value_is_printed_as_it_can_be_given_again() {
         ("c64", "[1.5,\"NaN\"]", "[1.5,\"NaN\"]"),
         ("bool", "true", "true"),
         ("datetime64:s", "NaT", "\"NaT\""),
+        ("datetime64:s", "1970-01-01T00:00:05", "5"),
+        ("{a:int16,b:float32}", "[1,0.0]", "\"AQAAAAAA\""),
         ("string", "none", "\"none\""),
         ("r24", "AQID", "\"AQID\""),
     ]

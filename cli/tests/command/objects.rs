@@ -323,7 +323,10 @@ fn objects_move_and_go() {
     host.fails(2, &["mv", "a.orth:/nope", "/x"]);
     host.ok(&["create", "a.orth:/g/t", "--shape", "2", "--dtype", "u8"]);
     host.fails(2, &["mv", "a.orth:/u", "/g/t"]);
-    host.fails(2, &["rm", "a.orth:/g"]);
+    let e = host.fails(2, &["rm", "a.orth:/g"]);
+    assert!(str_of(&e, "help").contains("rm -r"), "{e}");
+    let e = host.fails(2, &["rm", "a.orth", "--path", "/tab\there"]);
+    assert!(!text_of(&e, "help").contains("rm -r"), "{e}");
     let gone = host.json(&["rm", "a.orth:/g", "-r"]);
     assert!(gone.get("generation").is_some());
     assert_eq!(host.ok(&["ls", "-R", "a.orth"]), "u\n");
