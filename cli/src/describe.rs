@@ -24,7 +24,7 @@ pub(crate) fn array_layout(array: &DynArray) -> Result<Members> {
         ("shape", uints(bounds.shape())),
         ("origin", ints(array.origin()?)),
         ("chunk_shape", uints(array.chunk_shape())),
-        ("shard_shape", Json::Null),
+        ("shard_shape", array.shard_shape().map_or(Json::Null, uints)),
         (
             "dims",
             Json::Array(array.dims().into_iter().map(maybe_text).collect()),

@@ -2,6 +2,8 @@
 //!
 //! Holds [`slabs`]. Pieces end on chunk edges where that fits the budget, so that a chunk is decoded once. Must not read.
 
+use orthant::DynArray;
+
 /// Bytes that one piece aims to stay below.
 pub(crate) const BUDGET: u64 = 64 << 20;
 
@@ -16,6 +18,11 @@ pub(crate) struct Cut<'a> {
     pub(crate) item: u64,
     /// Bytes that one piece aims to stay below.
     pub(crate) budget: u64,
+}
+
+/// Elements per axis of what is stored as one: a shard, or a chunk.
+pub(crate) fn stored_shape(array: &DynArray) -> Vec<u64> {
+    array.shard_shape().unwrap_or_else(|| array.chunk_shape())
 }
 
 /// The pieces in C order; together they are the box. A box without elements has no piece.

@@ -179,14 +179,12 @@ impl Create {
                 ));
             }
         };
-        if self.shard.is_some() {
-            return Err(Failure::unsupported(
-                "--shard: this release reads and writes chunks without shards",
-            ));
-        }
         let mut spec = DynArraySpec::new(data_type.clone(), domain.clone());
         if let Some(text) = &self.chunks {
-            spec = spec.chunks(self.chunk_shape(text, &domain)?);
+            spec = spec.chunks(self.extents("--chunks", text, &domain)?);
+        }
+        if let Some(text) = &self.shard {
+            spec = spec.shards(self.extents("--shard", text, &domain)?);
         }
         if let Some(text) = &self.origin {
             spec = spec.origin(numbers::<i64>("--origin", text)?);
@@ -206,9 +204,10 @@ impl Create {
         Ok(Some(spec))
     }
 
-    fn chunk_shape(&self, text: &str, domain: &Domain) -> Result<Vec<u64>> {
+    /// The extents of `--chunks` or `--shard`.
+    fn extents(&self, flag: &str, text: &str, domain: &Domain) -> Result<Vec<u64>> {
         if !text.contains('=') {
-            return numbers("--chunks", text);
+            return numbers(flag, text);
         }
         let mut dims: Vec<Option<String>> = self
             .dims

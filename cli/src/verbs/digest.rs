@@ -15,7 +15,7 @@ use crate::exit::{Failure, Result};
 use crate::json::{answer, domain, object, text};
 use crate::output::raw;
 use crate::session::{Session, print_json, stdout};
-use crate::slabs::{BUDGET, Cut, count, slabs};
+use crate::slabs::{BUDGET, Cut, count, slabs, stored_shape};
 use crate::target::{Target, slashed};
 use crate::text::escape;
 
@@ -103,7 +103,7 @@ impl Taking<'_> {
             )));
         }
         let step = vec![1; bounds.rank()];
-        let (chunk_shape, origin) = (array.chunk_shape(), array.origin()?);
+        let (chunk_shape, origin) = (stored_shape(array), array.origin()?);
         let pieces = slabs(Cut {
             bounds: bounds.bounds(),
             step: &step,

@@ -14,7 +14,7 @@ use crate::output::terminal::Elision;
 use crate::output::{Format, csv, png, raw, terminal};
 use crate::selection::{Selected, Selecting};
 use crate::session::{Session, stdout};
-use crate::slabs::{BUDGET, Cut, slabs};
+use crate::slabs::{BUDGET, Cut, slabs, stored_shape};
 use crate::target::Target;
 
 /// Arguments of `get`.
@@ -220,7 +220,7 @@ impl Read<'_> {
             return Ok(receipt);
         }
         let item = self.array.data_type().item_size().unwrap_or(64);
-        let (chunk_shape, origin) = (self.array.chunk_shape(), self.array.origin()?);
+        let (chunk_shape, origin) = (stored_shape(&self.array), self.array.origin()?);
         let pieces = slabs(Cut {
             bounds: &self.selected.bounds,
             step: &self.selected.step,

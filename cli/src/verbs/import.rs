@@ -18,7 +18,7 @@ use crate::exit::{Failure, Result};
 use crate::json::{answer, maybe_text, object, text, uint};
 use crate::selection::{axis_of, numbers};
 use crate::session::{Session, print_json};
-use crate::slabs::{BUDGET, Cut, slabs};
+use crate::slabs::{BUDGET, Cut, slabs, stored_shape};
 use crate::target::{Target, slashed};
 use crate::text::bytes;
 
@@ -410,7 +410,7 @@ fn copy(
     }
     let mut stream = stream;
     let step = vec![1; into.rank()];
-    let (chunk_shape, origin) = (array.chunk_shape(), array.origin()?);
+    let (chunk_shape, origin) = (stored_shape(array), array.origin()?);
     let pieces = slabs(Cut {
         bounds: into.bounds(),
         step: &step,

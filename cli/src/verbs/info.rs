@@ -286,6 +286,9 @@ fn array(array: &DynArray, session: &Session) -> Result<()> {
             text::list(array.origin()?)
         ),
     );
+    if let Some(shard) = array.shard_shape() {
+        row("shards", text::list(shard));
+    }
     row("overhang", overhang(array)?);
     row("fill", describe::fill(array));
     row(

@@ -56,6 +56,57 @@ fn info_of_a_group_and_an_array_has_the_keys_of_the_contract() {
 }
 
 #[test]
+fn a_sharded_array_is_made_filled_and_read_in_part() {
+    let host = Host::new();
+    host.ok(&[
+        "create",
+        "a.orth:/s",
+        "--shape",
+        "64,64",
+        "--dtype",
+        "f32",
+        "--chunks",
+        "8,8",
+        "--shard",
+        "64,64",
+        "--codecs",
+        "crc32c",
+    ]);
+    host.ok(&["put", "a.orth:/s[:32, :32]", "--value", "1.5"]);
+    let info = host.json(&["info", "a.orth:/s"]);
+    assert_eq!(text_of(&info, "chunk_shape"), "[8,8]");
+    assert_eq!(text_of(&info, "shard_shape"), "[64,64]");
+    assert_eq!(
+        text_of(&info, "chunks"),
+        "{\"stored\":1,\"constant\":0,\"grid\":1}"
+    );
+    let got = host.json(&["get", "a.orth:/s[0:8, 4:20]", "--receipt"]);
+    let receipt = got.get("receipt").unwrap();
+    // An index of 64 entries with its checksum, and three inner chunks of 8 x 8 x 4 bytes with theirs.
+    assert_eq!(
+        text_of(receipt, "bytes_fetched"),
+        (64 * 16 + 4 + 3 * 260).to_string()
+    );
+    assert_eq!(text_of(receipt, "inner_decoded"), "3");
+    assert_eq!(text_of(receipt, "path"), "\"partial\"");
+    host.fails(
+        2,
+        &[
+            "create",
+            "a.orth:/t",
+            "--shape",
+            "64",
+            "--dtype",
+            "f32",
+            "--chunks",
+            "5",
+            "--shard",
+            "64",
+        ],
+    );
+}
+
+#[test]
 fn info_of_a_container_has_the_keys_of_the_contract() {
     let host = Host::new();
     host.ok(&["create", "a.orth:/g/t", "--shape", "3", "--dtype", "u8"]);
