@@ -104,7 +104,7 @@ fn one_cell_of_a_huge_shard_costs_its_index_and_one_inner_chunk() {
         .shards([1 << 30])
         .codecs([Codec::bytes_little_endian()]);
     let a = w.create_array("a", spec).unwrap();
-    let noise: Vec<u8> = (0..1_u32 << 16).map(|i| (i * i >> 5) as u8 | 1).collect();
+    let noise: Vec<u8> = (0..1_u32 << 16).map(|i| ((i * i) >> 5) as u8 | 1).collect();
     for at in [0, 5_000, 16_383] {
         let lo = at << 16;
         let receipt = a.write_slice(region![lo..lo + (1 << 16)], &noise).unwrap();

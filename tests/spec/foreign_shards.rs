@@ -166,7 +166,7 @@ fn every_row_of_a_shard_without_checksums_is_read_by_itself() {
     let (w, a, case) = case("shard_nocrc");
     let want = npy_tail("shards/shard_nocrc.npy", 640);
     for y in 0..40_usize {
-        let row = Region::from(region![y as i64..y as i64 + 1, ..]);
+        let row = region![y as i64..y as i64 + 1, ..];
         assert_eq!(bytes(&a, &row), want[y * 16..][..16], "row {y}");
     }
     assert_eq!(bytes(&a, &region![19..22, ..]), want[19 * 16..][..48]);

@@ -4,6 +4,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::integer_division,
     clippy::print_stdout,
     unreachable_pub,
     reason = "tests of a promise are read as sentences, not as an interface"

@@ -220,7 +220,7 @@ impl Read<'_> {
             return Ok(receipt);
         }
         let item = self.array.data_type().item_size().unwrap_or(64);
-        let (chunk_shape, origin) = (stored_shape(&self.array), self.array.origin()?);
+        let (chunk_shape, origin) = (stored_shape(self.array), self.array.origin()?);
         let pieces = slabs(Cut {
             bounds: &self.selected.bounds,
             step: &self.selected.step,
