@@ -31,6 +31,9 @@ pub(crate) struct Tile {
     pub(crate) fill: Vec<u8>,
 }
 
+/// Raw chunks from this many bytes on start at a multiple of 64: the gaps are at most a few percent then.
+const RAW_ALIGNED_FROM: usize = 1024;
+
 /// What a document says, checked and ready.
 #[derive(Debug)]
 pub(crate) struct Layout {
@@ -130,9 +133,11 @@ impl Layout {
         &self.document.key_order
     }
 
-    /// Where payloads start: raw ones are aligned for vector loads and borrowed views.
+    /// Where payloads start: raw ones are aligned for vector loads and borrowed views, unless they are so small that the
+    /// gaps would weigh more than the elements.
     pub(crate) fn payload_align(&self) -> u64 {
-        if self.chunk.pipeline.is_raw() {
+        let bytes = self.chunk.len.saturating_mul(self.chunk.item.unwrap_or(0));
+        if self.chunk.pipeline.is_raw() && bytes >= RAW_ALIGNED_FROM {
             64
         } else {
             crate::format::ALIGN

@@ -184,14 +184,19 @@ impl Engine {
             slot: pair.newest,
             tree,
         };
+        let payloads = |bytes_max| {
+            let cache = PayloadCache::new(bytes_max);
+            cache.commit_to(committed.slot.committed_end);
+            cache
+        };
         Ok(Arc::new(Self {
             storage,
             home,
             file,
             header,
             cache,
-            chunks: PayloadCache::new(options.cache_bytes),
-            shards: PayloadCache::new(options.limits.node_cache_bytes),
+            chunks: payloads(options.cache_bytes),
+            shards: payloads(options.limits.node_cache_bytes),
             options,
             report,
             published: RwLock::new(Arc::new(committed)),
@@ -297,7 +302,11 @@ impl Engine {
     }
 
     pub(super) fn publish(&self, committed: Committed) {
-        *self.published.write() = Arc::new(committed);
+        let mut published = self.published.write();
+        for payloads in [&self.chunks, &self.shards] {
+            payloads.commit_to(committed.slot.committed_end);
+        }
+        *published = Arc::new(committed);
     }
 
     /// The one writer of the container.

@@ -2,9 +2,11 @@
 //!
 //! Holds [`PayloadCache`] and its keys. Must not know what the kept values are: only what they cost.
 //!
-//! A key holds the extent with its checksum and says how it was decoded, so equal keys are equal values, whatever generation
-//! asks: a snapshot finds nothing but what its own extents hold, up to the chance of a checksum collision in reused
-//! space.
+//! A key holds the extent and says how it was decoded, so equal keys are equal values, whatever generation asks: a snapshot
+//! finds nothing but what its own extents hold. That rests on bytes that do not change. So only committed extents are
+//! kept: behind the committed end an aborted writer's places are taken again, and the checksum in the key does not tell
+//! such payloads apart where the pipeline ends in CRC32C, because the checksum of bytes with their own checksum behind
+//! them is the same number for all.
 
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
@@ -43,6 +45,11 @@ impl CacheKey {
             len: extent.len,
             crc: extent.crc,
         }
+    }
+
+    /// The exclusive end of the extent.
+    fn end(&self) -> u64 {
+        self.offset.saturating_add(self.len)
     }
 
     /// The same extent's other part.
@@ -85,6 +92,8 @@ struct State {
     order: VecDeque<CacheKey>,
     bytes: usize,
     evicted: u64,
+    /// Nothing that ends behind this is kept.
+    committed_end: u64,
 }
 
 /// Values by key, the least used dropped first.
@@ -98,7 +107,8 @@ pub(crate) struct PayloadCache {
 }
 
 impl PayloadCache {
-    /// A cache that never holds more than `bytes_max`. Zero keeps nothing.
+    /// A cache that never holds more than `bytes_max`. Zero keeps nothing, and so does a cache whose committed end nobody
+    /// has told.
     pub(crate) fn new(bytes_max: usize) -> Self {
         Self {
             state: Mutex::default(),
@@ -107,6 +117,23 @@ impl PayloadCache {
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
         }
+    }
+
+    /// Says where the committed bytes end now. An end that moves back takes everything with it: a failed commit's bytes
+    /// will be written over.
+    pub(crate) fn commit_to(&self, end: u64) {
+        let mut state = self.state.lock();
+        let dropped = if end < state.committed_end {
+            state.order.clear();
+            state.bytes = 0;
+            self.held.store(0, Ordering::Relaxed);
+            std::mem::take(&mut state.slots)
+        } else {
+            HashMap::new()
+        };
+        state.committed_end = end;
+        drop(state);
+        drop(dropped);
     }
 
     /// True when a value of `cost` bytes would be kept.
@@ -152,8 +179,8 @@ impl PayloadCache {
         // Dropped after the lock: freeing large buffers takes its time.
         let mut dropped: Vec<Slot> = Vec::new();
         let mut state = self.state.lock();
-        if state.slots.contains_key(&key) {
-            // Two readers missed at once, and have decoded the same.
+        // Where the key is there already, two readers have missed at once and decoded the same.
+        if key.end() > state.committed_end || state.slots.contains_key(&key) {
             return;
         }
         while state.bytes.saturating_add(cost) > self.bytes_max {
@@ -229,9 +256,31 @@ mod tests {
         CacheKey::new(ObjectId(1), 7, extent, 0)
     }
 
+    fn cache(bytes_max: usize) -> PayloadCache {
+        let cache = PayloadCache::new(bytes_max);
+        cache.commit_to(u64::MAX);
+        cache
+    }
+
+    #[test]
+    fn nothing_behind_the_committed_end_is_kept_and_a_lower_end_forgets() {
+        let cache = PayloadCache::new(1 << 20);
+        cache.put(key(8, 1), Arc::new(1_u64), 8);
+        assert_eq!(cache.statistics().entries, 0);
+        cache.commit_to(16);
+        cache.put(key(8, 1), Arc::new(1_u64), 8);
+        cache.put(key(9, 1), Arc::new(1_u64), 8);
+        assert_eq!(cache.statistics().entries, 1);
+        cache.commit_to(24);
+        assert_eq!(cache.get::<u64>(&key(8, 1)).as_deref(), Some(&1));
+        cache.commit_to(16);
+        assert!(cache.get::<u64>(&key(8, 1)).is_none());
+        assert_eq!(cache.statistics().bytes, 0);
+    }
+
     #[test]
     fn the_cap_is_never_exceeded_and_what_is_used_stays() {
-        let cache = PayloadCache::new(10 * (100 + OVERHEAD));
+        let cache = cache(10 * (100 + OVERHEAD));
         for i in 0..100 {
             cache.put(key(i, 0), Arc::new(i), 100);
             assert_eq!(cache.get::<u64>(&key(0, 0)).as_deref(), Some(&0), "{i}");
@@ -250,7 +299,7 @@ mod tests {
 
     #[test]
     fn extents_that_differ_in_anything_are_different_keys() {
-        let cache = PayloadCache::new(1 << 20);
+        let cache = cache(1 << 20);
         cache.put(key(8, 1), Arc::new(1_u64), 8);
         assert_eq!(cache.get::<u64>(&key(8, 1)).as_deref(), Some(&1));
         assert!(cache.get::<u64>(&key(8, 2)).is_none());

@@ -11,6 +11,7 @@
 )]
 
 mod caches;
+mod cases;
 mod chunk_level;
 mod corrupt;
 mod crash;
@@ -20,6 +21,9 @@ mod faults;
 mod files;
 mod foreign_shards;
 mod golden;
+mod growth;
+mod heap;
+mod model;
 mod sharding;
 mod signed_vectors;
 mod support;
