@@ -78,11 +78,16 @@ pub struct CacheStatistics {
 
 type Kept = Arc<dyn Any + Send + Sync>;
 
+/// A value that was asked for outlives a round in which all others are new.
+const ROUNDS_USED: u8 = 2;
+/// A new value outlives those that nobody asks for any more.
+const ROUNDS_NEW: u8 = 1;
+
 struct Slot {
     value: Kept,
     cost: usize,
-    /// Used since the clock's hand last passed.
-    used: bool,
+    /// How often the clock's hand passes before the value goes.
+    rounds: u8,
 }
 
 #[derive(Default)]
@@ -164,7 +169,9 @@ impl PayloadCache {
         }
         let mut state = self.state.lock();
         let slot = state.slots.get_mut(key)?;
-        slot.used |= mark;
+        if mark {
+            slot.rounds = ROUNDS_USED;
+        }
         let value = Arc::clone(&slot.value);
         drop(state);
         value.downcast().ok()
@@ -193,8 +200,7 @@ impl PayloadCache {
         let slot = Slot {
             value,
             cost,
-            // A new value is worth as much as one just used: else it would go before those that nobody asks for any more.
-            used: true,
+            rounds: ROUNDS_NEW,
         };
         state.slots.insert(key, slot);
         state.order.push_back(key);
@@ -220,8 +226,8 @@ impl State {
     fn evict_one(&mut self) -> Option<Slot> {
         while let Some(key) = self.order.pop_front() {
             match self.slots.get_mut(&key) {
-                Some(slot) if slot.used => {
-                    slot.used = false;
+                Some(slot) if slot.rounds > 0 => {
+                    slot.rounds = slot.rounds.saturating_sub(1);
                     self.order.push_back(key);
                 }
                 _ => {
