@@ -24,6 +24,7 @@ mod golden;
 mod growth;
 mod heap;
 mod model;
+mod second_reader;
 mod sharding;
 mod signed_vectors;
 mod support;
