@@ -9,7 +9,7 @@
 //! them is the same number for all.
 
 use std::any::Any;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -78,23 +78,20 @@ pub struct CacheStatistics {
 
 type Kept = Arc<dyn Any + Send + Sync>;
 
-/// A value that was asked for outlives a round in which all others are new.
-const ROUNDS_USED: u8 = 2;
-/// A new value outlives those that nobody asks for any more.
-const ROUNDS_NEW: u8 = 1;
-
 struct Slot {
     value: Kept,
     cost: usize,
-    /// How often the clock's hand passes before the value goes.
-    rounds: u8,
+    /// When it was last asked for, or put in.
+    turn: u64,
 }
 
 #[derive(Default)]
 struct State {
     slots: HashMap<CacheKey, Slot>,
-    /// The clock: keys in the order in which they are considered for eviction.
-    order: VecDeque<CacheKey>,
+    /// Keys by the turn of their value, the least recently used first.
+    order: BTreeMap<u64, CacheKey>,
+    /// The next turn.
+    turn: u64,
     bytes: usize,
     evicted: u64,
     /// Nothing that ends behind this is kept.
@@ -168,11 +165,11 @@ impl PayloadCache {
             return None;
         }
         let mut state = self.state.lock();
-        let slot = state.slots.get_mut(key)?;
-        if mark {
-            slot.rounds = ROUNDS_USED;
-        }
-        let value = Arc::clone(&slot.value);
+        let value = if mark {
+            state.touch(key)?
+        } else {
+            Arc::clone(&state.slots.get(key)?.value)
+        };
         drop(state);
         value.downcast().ok()
     }
@@ -197,13 +194,9 @@ impl PayloadCache {
             }
         }
         state.bytes = state.bytes.saturating_add(cost);
-        let slot = Slot {
-            value,
-            cost,
-            rounds: ROUNDS_NEW,
-        };
-        state.slots.insert(key, slot);
-        state.order.push_back(key);
+        let turn = state.next_turn();
+        state.slots.insert(key, Slot { value, cost, turn });
+        state.order.insert(turn, key);
         self.held.store(state.slots.len(), Ordering::Relaxed);
         drop(state);
     }
@@ -222,24 +215,30 @@ impl PayloadCache {
 }
 
 impl State {
-    /// Moves the clock's hand until one value is gone; `None` when there is none.
+    fn next_turn(&mut self) -> u64 {
+        let turn = self.turn;
+        self.turn = turn.saturating_add(1);
+        turn
+    }
+
+    /// The value of `key`, which becomes the most recently used one.
+    fn touch(&mut self, key: &CacheKey) -> Option<Kept> {
+        let turn = self.next_turn();
+        let slot = self.slots.get_mut(key)?;
+        let before = std::mem::replace(&mut slot.turn, turn);
+        let value = Arc::clone(&slot.value);
+        self.order.remove(&before);
+        self.order.insert(turn, *key);
+        Some(value)
+    }
+
+    /// Removes the least recently used value; `None` when there is none.
     fn evict_one(&mut self) -> Option<Slot> {
-        while let Some(key) = self.order.pop_front() {
-            match self.slots.get_mut(&key) {
-                Some(slot) if slot.rounds > 0 => {
-                    slot.rounds = slot.rounds.saturating_sub(1);
-                    self.order.push_back(key);
-                }
-                _ => {
-                    if let Some(slot) = self.slots.remove(&key) {
-                        self.bytes = self.bytes.saturating_sub(slot.cost);
-                        self.evicted = self.evicted.saturating_add(1);
-                        return Some(slot);
-                    }
-                }
-            }
-        }
-        None
+        let (_, key) = self.order.pop_first()?;
+        let slot = self.slots.remove(&key)?;
+        self.bytes = self.bytes.saturating_sub(slot.cost);
+        self.evicted = self.evicted.saturating_add(1);
+        Some(slot)
     }
 }
 
