@@ -20,6 +20,7 @@ mod doubt;
 mod faults;
 mod files;
 mod foreign_shards;
+mod founding_text;
 mod golden;
 mod growth;
 mod heap;
