@@ -261,7 +261,7 @@ mod tests {
 
     /// A measurement, not a check: `cargo test --release --lib shuffle_speed -- --ignored --nocapture`.
     #[test]
-    #[ignore = "a measurement"]
+    #[ignore = "a measurement: cargo test --release --lib -- --ignored --nocapture shuffle_speed"]
     fn shuffle_speed() {
         let src: Vec<u8> = (0..1u32 << 17).map(|n| ((n * 40_503) >> 7) as u8).collect();
         let mut dst = vec![0; src.len()];

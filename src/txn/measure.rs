@@ -9,7 +9,7 @@ use crate::format::{ObjectId, key};
 use super::{Engine, EngineOptions, NewContainer};
 
 #[test]
-#[ignore = "a measurement"]
+#[ignore = "a measurement: cargo test --release --lib -- --ignored --nocapture txn::measure"]
 #[expect(
     clippy::too_many_lines,
     clippy::cast_precision_loss,

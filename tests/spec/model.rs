@@ -626,7 +626,7 @@ fn a_hundred_thousand_random_operations_agree_with_a_dense_model() {
 }
 
 #[test]
-#[ignore = "a million operations: run in release"]
+#[ignore = "a million operations: cargo test --release --test spec -- --ignored model"]
 fn a_million_random_operations_agree_with_a_dense_model() {
     lives(100..104, 1_000_000, 1000);
 }

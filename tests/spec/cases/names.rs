@@ -177,7 +177,7 @@ fn c78_groups_of_many_arrays_open_and_list_at_once() {
 
 /// `cargo test --release --test spec c78 -- --ignored --nocapture`
 #[test]
-#[ignore = "100,000 arrays: run in release"]
+#[ignore = "100,000 arrays: cargo test --release --test spec -- --ignored cases::names"]
 fn c78_a_hundred_thousand_arrays_in_one_group_and_ten_thousand_in_a_hundred() {
     c78_checked(1, 100_000);
     c78_checked(100, 100);

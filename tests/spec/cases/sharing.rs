@@ -284,7 +284,7 @@ fn c98_many_threads_read_right_values_through_one_handle() {
 /// rest with two cores or more.
 #[cfg(feature = "zstd")]
 #[test]
-#[ignore = "measures time: run alone, in release"]
+#[ignore = "measures time: cargo test --release --test spec -- --ignored cases::sharing"]
 fn c98_two_threads_read_at_least_one_and_a_half_times_as_fast() {
     let (_c, a) = c98_array(64);
     let half = 128_i64;
