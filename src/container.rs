@@ -13,8 +13,8 @@ use crate::group::{Group, Member};
 use crate::limits::Limits;
 use crate::store::{Access, Storage};
 use crate::txn::{
-    CACHE_BYTES, CacheStatistics, Engine, EngineOptions, NewContainer, OpenReport, View,
-    WriterState,
+    CACHE_BYTES, CacheStatistics, Engine, EngineOptions, NewContainer, OpenReport, SnapshotState,
+    View, WriterState,
 };
 
 /// Decoded bytes kept of a stranger's file.
@@ -298,9 +298,7 @@ impl Container {
     /// # Errors
     /// `Io`.
     pub fn snapshot(&self) -> Result<Snapshot> {
-        Ok(Snapshot {
-            view: View::Snapshot(self.engine.snapshot()?),
-        })
+        self.engine.snapshot().map(Snapshot::from_state)
     }
 
     /// The newest state on disk: sees commits of other processes.
@@ -308,9 +306,7 @@ impl Container {
     /// # Errors
     /// As [`OpenOptions::open`].
     pub fn latest(&self) -> Result<Snapshot> {
-        Ok(Snapshot {
-            view: View::Snapshot(self.engine.refresh()?),
-        })
+        self.engine.refresh().map(Snapshot::from_state)
     }
 
     /// The one writer, across threads and processes.
@@ -339,6 +335,12 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    pub(crate) fn from_state(state: Arc<SnapshotState>) -> Self {
+        Self {
+            view: View::Snapshot(state),
+        }
+    }
+
     /// What this state is read through.
     pub(crate) fn view(&self) -> &View {
         &self.view
@@ -404,6 +406,10 @@ pub struct Writer {
 }
 
 impl Writer {
+    pub(crate) fn state(&self) -> &Arc<WriterState> {
+        &self.state
+    }
+
     fn view(&self) -> View {
         View::Writer(Arc::clone(&self.state))
     }

@@ -283,7 +283,7 @@ impl<F: FnMut(Problem)> Check<'_, F> {
     /// 17: the sums that the slot keeps.
     fn live_bytes(&mut self, tally: &Tally) {
         let (slot, s) = (self.state.slot(), &tally.statistics);
-        if !tally.faults.is_empty() {
+        if !tally.faults.is_empty() || self.state.is_retained() {
             return;
         }
         for (what, kept, sum) in [

@@ -47,6 +47,7 @@ mod group;
 mod index;
 mod inspect;
 mod limits;
+mod snapshots;
 mod store;
 #[doc(hidden)]
 pub mod testing;
@@ -71,6 +72,7 @@ pub use grid::{Bound, Domain, Region, RegionItem, Selection, Stepped};
 pub use group::{Group, Member};
 pub use inspect::{CheckLevel, Problem, Statistics};
 pub use limits::Limits;
+pub use snapshots::{At, LogEntry, RetainedSnapshot};
 pub use txn::{CacheStatistics, OpenReport, OtherSlot};
 
 /// The README's program, run as a documentation test.

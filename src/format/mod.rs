@@ -24,7 +24,7 @@ pub(crate) mod record;
 mod short_name;
 pub(crate) mod slot;
 pub(crate) mod snapshot;
-mod time_text;
+pub(crate) mod time_text;
 pub(crate) mod tree;
 pub(crate) mod typed;
 pub(crate) mod value;

@@ -45,6 +45,25 @@ pub(crate) fn check_attribute_name(name: &str) -> Result<()> {
     check_common("attribute name", name)
 }
 
+/// Checks the name of a retained snapshot that is to be written.
+///
+/// # Errors
+///
+/// As [`check_object_name`].
+pub(crate) fn check_label(label: &str) -> Result<()> {
+    if label.chars().any(char::is_control) {
+        return Err(fault("snapshot name", label, "no control characters"));
+    }
+    if label.chars().any(is_bidi_control) {
+        return Err(fault(
+            "snapshot name",
+            label,
+            "no characters that override the direction of text",
+        ));
+    }
+    check_common("snapshot name", label)
+}
+
 /// An object name from a key: what breaks a rule there is damage.
 pub(crate) fn object_name_from_key(bytes: &[u8]) -> Result<&str> {
     let name = utf8("object name", bytes)?;

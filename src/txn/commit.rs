@@ -28,6 +28,8 @@ pub(super) struct Plan<'a> {
     pub(super) writer_id: [u8; 16],
     /// None for a generation without a history record (healing); else how many records there are.
     pub(super) history: Option<u64>,
+    /// The changes bring back an older generation.
+    pub(super) restore: bool,
 }
 
 /// A generation ready to be written.
@@ -76,7 +78,11 @@ pub(super) fn build(plan: &mut Plan<'_>) -> Result<Build> {
     let tree = open::tree_of(&slot);
     Ok(Build {
         bytes,
-        committed: Committed { slot, tree },
+        committed: Committed {
+            slot,
+            tree,
+            retained: false,
+        },
         history,
     })
 }
@@ -168,7 +174,7 @@ fn add_history(plan: &mut Plan<'_>, record: &CommitRecord, count: u64) -> Result
     let value = HistoryRecord {
         time: record.time,
         changed: record.changed,
-        restore: false,
+        restore: plan.restore,
         message: plan.message.to_owned(),
     };
     let key = key::history(record.generation);

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use parking_lot::RwLock;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::Generation;
 use crate::format::extent::NodeRef;
 use crate::format::header::Header;
 use crate::format::node::Node;
@@ -27,7 +28,9 @@ use super::create;
 use super::open::{self, OpenReport, Pair};
 use super::snapshot::Committed;
 use super::writer::Held;
-use super::{EngineOptions, NewContainer, PayloadCache, SnapshotState, WriterState};
+use super::{
+    EngineOptions, NewContainer, PayloadCache, SnapshotState, View, WriterState, retained,
+};
 
 /// How often a waiting writer tries again.
 const TRY_EVERY: Duration = Duration::from_millis(5);
@@ -183,6 +186,7 @@ impl Engine {
         let committed = Committed {
             slot: pair.newest,
             tree,
+            retained: false,
         };
         let payloads = |bytes_max| {
             let cache = PayloadCache::new(bytes_max);
@@ -273,6 +277,31 @@ impl Engine {
         Ok(Arc::new(SnapshotState::new(Arc::clone(self), committed)))
     }
 
+    /// The generation that `lister` retains under this number.
+    ///
+    /// # Errors
+    /// `NotFound`; what reading it finds wrong.
+    pub(crate) fn retained(
+        self: &Arc<Self>,
+        lister: &Arc<SnapshotState>,
+        generation: Generation,
+    ) -> Result<Arc<SnapshotState>> {
+        let view = View::Snapshot(Arc::clone(lister));
+        let record = retained::get(&view, generation)?.ok_or_else(|| {
+            self.place(
+                Error::not_found(format!("generation {generation}"))
+                    .expected("the newest generation or a retained one")
+                    .help("`snapshot ls` lists those that are kept"),
+            )
+        })?;
+        let committed =
+            retained::committed(lister, generation, &record).map_err(|e| self.place(e))?;
+        Ok(Arc::new(SnapshotState::new(
+            Arc::clone(self),
+            Arc::new(committed),
+        )))
+    }
+
     /// Looks for commits of other processes, and gives the newest state.
     ///
     /// # Errors
@@ -297,6 +326,7 @@ impl Engine {
         self.publish(Committed {
             slot: pair.newest,
             tree,
+            retained: false,
         });
         Ok(())
     }
@@ -393,6 +423,7 @@ impl Engine {
             self.publish(Committed {
                 slot: pair.newest.clone(),
                 tree,
+                retained: false,
             });
         }
         Ok(())

@@ -19,6 +19,7 @@ mod options;
 mod overlay;
 mod payload;
 mod payload_cache;
+pub(crate) mod retained;
 mod snapshot;
 mod tail;
 mod view;

@@ -20,6 +20,8 @@ use super::{Engine, Key, Value, commit};
 pub(super) struct Committed {
     pub(super) slot: Slot,
     pub(super) tree: Tree,
+    /// The slot is made up from the one that lists the generation: its sums are not of this tree.
+    pub(super) retained: bool,
 }
 
 /// A committed state, shared by everything that reads it.
@@ -47,6 +49,11 @@ impl SnapshotState {
 
     pub(crate) fn generation(&self) -> Generation {
         self.slot().generation
+    }
+
+    /// The generation was found retained: of its slot only generation, time and root are its own.
+    pub(crate) fn is_retained(&self) -> bool {
+        self.committed.retained
     }
 
     /// The tree of this generation, for walks over its nodes.

@@ -73,6 +73,8 @@ pub(crate) struct WriterState {
     tail: Mutex<Tail>,
     next_object_id: AtomicU64,
     message: Mutex<String>,
+    /// The generation that the staged changes bring back: it must stay whole until they are committed.
+    restoring: Mutex<Option<Arc<SnapshotState>>>,
     /// How many attributes an object has, as far as the catalog has counted.
     attribute_counts: Mutex<HashMap<ObjectId, u64>>,
     key_locks: Vec<Mutex<()>>,
@@ -114,6 +116,7 @@ impl WriterState {
             gate: RwLock::new(()),
             overlay: Overlay::default(),
             message: Mutex::default(),
+            restoring: Mutex::default(),
             attribute_counts: Mutex::default(),
             key_locks: (0..KEY_LOCKS).map(|_| Mutex::new(())).collect(),
             pending: Mutex::default(),
@@ -312,6 +315,13 @@ impl WriterState {
         payload::read_owned(self.engine.storage(), offset, len).map_err(|e| self.engine.place(e))
     }
 
+    /// Marks the transaction as one that brings back `old`.
+    pub(super) fn begin_restore(&self, old: Arc<SnapshotState>) {
+        *self.restoring.lock() = Some(old);
+        // They were counted in the state that goes away.
+        self.attribute_counts.lock().clear();
+    }
+
     /// Makes everything staged durable and visible, and returns the new generation. The writer goes on from there.
     ///
     /// A commit with nothing staged is a commit like any other: it takes a generation, keeps the message and the time.
@@ -375,6 +385,7 @@ impl WriterState {
         self.next_object_id.store(next, Ordering::Release);
         self.attribute_counts.lock().clear();
         self.message.lock().clear();
+        drop(self.restoring.lock().take());
     }
 
     /// The handle to write with.
@@ -455,6 +466,7 @@ impl WriterState {
             next_object_id: self.next_object_id.load(Ordering::Acquire),
             writer_id: self.id,
             history,
+            restore: self.restoring.lock().is_some(),
         })?;
         self.write(medium, start, &bytes)?;
         self.confirm_base(medium, base.slot())?;
@@ -492,6 +504,7 @@ impl WriterState {
         }
         *self.tail.lock() = Tail::new(end.next_multiple_of(BLOCK));
         self.message.lock().clear();
+        drop(self.restoring.lock().take());
         Ok(generation)
     }
 

@@ -28,4 +28,5 @@ mod model;
 mod second_reader;
 mod sharding;
 mod signed_vectors;
+mod snapshots;
 mod support;
