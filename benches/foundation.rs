@@ -1,8 +1,9 @@
 //! The founding numbers, printed once each: a million chunks, many arrays, and a cube against the codecs alone.
 //!
-//! `cargo bench --bench foundation`. Needs about 1.5 GiB of memory and 700 MiB beside the temporary folder. Every figure
-//! is a median of the rounds that the line names; compare figures of one run only. Must not measure through anything but
-//! the public surface, except where a line says "index alone".
+//! `cargo bench --bench foundation`, or one part of it: `-- index`, `chunks`, `arrays` or `cube`. Needs about 1.5 GiB of
+//! memory and 700 MiB in the temporary folder. Every figure is a median of the rounds that the line names; compare
+//! figures of one run only. Must not measure through anything but the public surface, except where a line says "index
+//! alone".
 #![expect(
     clippy::print_stdout,
     clippy::cast_precision_loss,
@@ -12,6 +13,7 @@
     reason = "a program that prints figures for people"
 )]
 
+use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -21,13 +23,26 @@ use orthant::{ArraySpec, Codec, Container, DataType, region};
 use rayon::prelude::*;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+type Part = fn(&Path) -> Outcome<()>;
 
 fn main() -> Outcome<()> {
     let folder = tempfile::tempdir()?;
-    index_alone()?;
-    million_chunks(folder.path())?;
-    many_arrays(folder.path())?;
-    cube(folder.path())
+    let parts: [(&str, Part); 4] = [
+        ("index", |_| index_alone()),
+        ("chunks", million_chunks),
+        ("arrays", many_arrays),
+        ("cube", cube),
+    ];
+    let wanted: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|a| !a.starts_with('-'))
+        .collect();
+    for (name, part) in parts {
+        if wanted.is_empty() || wanted.iter().any(|w| w == name) {
+            part(folder.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// 10^6 entries, 0..100 on three axes, without a payload worth the name and without a disk.
@@ -55,22 +70,43 @@ fn index_alone() -> Outcome<()> {
         format!("{:.2}", index as f64 / 1e6),
     );
 
+    // A map in memory that knows each chunk's place too: what the processor's caches cost any such lookup.
+    let mut map = BTreeMap::new();
+    for x in 0..100 {
+        for y in 0..100 {
+            for z in 0..100 {
+                map.insert([x, y, z], [0_u64; 3]);
+            }
+        }
+    }
     let snapshot = raw.snapshot()?;
     let mut random = Random(7);
-    let mut rounds: Vec<f64> = Vec::new();
-    for _ in 0..5 {
+    let (mut ours, mut maps) = (Vec::new(), Vec::new());
+    for _ in 0..9 {
         let places: Vec<[i64; 3]> = (0..200_000)
             .map(|_| [random.below(100), random.below(100), random.below(100)])
             .collect();
+        let each = |began: Instant| began.elapsed().as_nanos() as f64 / places.len() as f64;
         let began = Instant::now();
         for place in &places {
             assert!(black_box(snapshot.has_chunk(1, place)?));
         }
-        rounds.push(began.elapsed().as_nanos() as f64 / places.len() as f64);
+        ours.push(each(began));
+        let began = Instant::now();
+        for place in &places {
+            assert!(black_box(map.contains_key(place)));
+        }
+        maps.push(each(began));
     }
+    let (ours, maps) = (median(ours), median(maps));
     line(
-        "index alone: warm random lookup (5 rounds of 200,000)",
-        format!("{:.0} ns", median(rounds)),
+        "index alone: warm random lookup (9 rounds of 200,000)",
+        format!("{ours:.0} ns"),
+    );
+    line("a BTreeMap of the same, in memory", format!("{maps:.0} ns"));
+    line(
+        "index alone: lookup over the BTreeMap's",
+        format!("{:.2}", ours / maps),
     );
     Ok(())
 }
