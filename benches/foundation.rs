@@ -1,9 +1,8 @@
 //! The founding numbers, printed once each: a million chunks, many arrays, and a cube against the codecs alone.
 //!
-//! `cargo bench --bench foundation`, or one part of it: `-- index`, `chunks`, `arrays` or `cube`. Needs about 1.5 GiB of
-//! memory and 700 MiB in the temporary folder. Every figure is a median of the rounds that the line names; compare
-//! figures of one run only. Must not measure through anything but the public surface, except where a line says "index
-//! alone".
+//! `cargo bench --bench foundation`, or parts of it: `-- index edges chunks arrays cube`. Needs about 1.5 GiB of memory
+//! and 700 MiB in the temporary folder. Every figure is a median of the rounds that the line names; compare figures of
+//! one run only. Must not measure through anything but the public surface, except where a line says "index alone".
 #![expect(
     clippy::print_stdout,
     clippy::cast_precision_loss,
@@ -27,8 +26,9 @@ type Part = fn(&Path) -> Outcome<()>;
 
 fn main() -> Outcome<()> {
     let folder = tempfile::tempdir()?;
-    let parts: [(&str, Part); 4] = [
+    let parts: [(&str, Part); 5] = [
         ("index", |_| index_alone()),
+        ("edges", |_| edges()),
         ("chunks", million_chunks),
         ("arrays", many_arrays),
         ("cube", cube),
@@ -107,6 +107,49 @@ fn index_alone() -> Outcome<()> {
     line(
         "index alone: lookup over the BTreeMap's",
         format!("{:.2}", ours / maps),
+    );
+    Ok(())
+}
+
+/// A row before and a row after 1000 x 1000 f32 in 100 x 100 chunks, a commit each, taken in turn.
+fn edges() -> Outcome<()> {
+    let row = ndarray::Array2::from_elem((1, 1000), 2.5_f32);
+    let containers = [Container::in_memory()?, Container::in_memory()?];
+    let mut sides = Vec::new();
+    for container in &containers {
+        let writer = container.writer()?;
+        let spec = ArraySpec::<f32>::new(region![0..1000, 0..1000])
+            .chunks([100, 100])
+            .codecs(Codec::raw_profile());
+        let array = writer.create_array("square", spec)?;
+        array.write_slice(region![.., ..], &vec![1.5; 1_000_000])?;
+        writer.commit()?;
+        sides.push((writer, array, Vec::new()));
+    }
+    for _ in 0..200 {
+        for (side, (writer, array, times)) in sides.iter_mut().enumerate() {
+            let began = Instant::now();
+            if side == 0 {
+                array.prepend(0, row.view())?;
+            } else {
+                array.append(0, row.view())?;
+            }
+            writer.commit()?;
+            times.push(began.elapsed().as_secs_f64() * 1e6);
+        }
+    }
+    let [prepend, append] = [0, 1].map(|side| median(sides[side].2.clone()));
+    line(
+        "edges: prepend a row and commit (200)",
+        format!("{prepend:.0} us"),
+    );
+    line(
+        "edges: append a row and commit (200)",
+        format!("{append:.0} us"),
+    );
+    line(
+        "edges: prepend over append",
+        format!("{:.2}", prepend / append),
     );
     Ok(())
 }
@@ -227,6 +270,47 @@ fn many_arrays(folder: &Path) -> Outcome<()> {
     Ok(())
 }
 
+/// MiB/s of the cube's rounds, and milliseconds of its commits.
+#[derive(Default)]
+struct Rates {
+    encode: Vec<f64>,
+    write: Vec<f64>,
+    commit_ms: Vec<f64>,
+    decode: Vec<f64>,
+    decode_hot: Vec<f64>,
+    read: Vec<f64>,
+}
+
+impl Rates {
+    fn print(&self) {
+        let rate = |what, rates: &[f64]| {
+            line(
+                &format!("cube: {what} (5)"),
+                format!("{:.0} MiB/s", median(rates.to_vec())),
+            );
+        };
+        let share = |what, ours: &[f64], bare: &[f64]| {
+            let shares = ours.iter().zip(bare).map(|(a, b)| 100.0 * a / b);
+            line(
+                &format!("cube: {what}"),
+                format!("{:.0} %", median(shares.collect())),
+            );
+        };
+        rate("codecs alone, encode", &self.encode);
+        rate("write", &self.write);
+        line(
+            "cube: commit with both syncs (5)",
+            format!("{:.0} ms", median(self.commit_ms.clone())),
+        );
+        rate("codecs alone, decode", &self.decode);
+        rate("codecs alone, one hot buffer a thread", &self.decode_hot);
+        rate("read", &self.read);
+        share("write over codecs alone", &self.write, &self.encode);
+        share("read over codecs alone", &self.read, &self.decode);
+        share("read over one hot buffer", &self.read, &self.decode_hot);
+    }
+}
+
 /// 256 MiB of f32 in chunks of 64^3, shuffle and zstd 1, two threads; the codecs alone in the same rounds.
 fn cube(folder: &Path) -> Outcome<()> {
     const SHAPE: [usize; 3] = [256, 512, 512];
@@ -237,10 +321,10 @@ fn cube(folder: &Path) -> Outcome<()> {
     let pipeline = RawPipeline::new(&codecs, &DataType::Float32, &[64, 64, 64])?;
     let mib = (cube.len() * 4) as f64 / f64::from(1 << 20);
     let rate = |time: Duration| mib / time.as_secs_f64();
-    let (mut encode, mut write, mut commit, mut decode, mut read) =
-        (vec![], vec![], vec![], vec![], vec![]);
-    let (mut write_ratio, mut read_ratio) = (vec![], vec![]);
-    let mut buffer = vec![0_f32; cube.len()];
+    let mut rates = Rates::default();
+    // Touched before anything is timed: the first use of a page costs more than decoding it.
+    let mut buffer = vec![1_f32; cube.len()];
+    let mut decoded: Vec<Vec<u8>> = chunks.iter().map(|chunk| vec![1; chunk.len()]).collect();
     for round in 0..5 {
         let began = Instant::now();
         let encoded: Vec<Vec<u8>> = pool.install(|| {
@@ -249,14 +333,13 @@ fn cube(folder: &Path) -> Outcome<()> {
                 .map(|chunk| pipeline.encode(chunk))
                 .collect::<Result<_, _>>()
         })?;
-        encode.push(rate(began.elapsed()));
+        rates.encode.push(rate(began.elapsed()));
 
         let path = folder.join(format!("cube-{round}.orth"));
         let (wrote, committed) = write_cube(&path, &cube, &codecs, &pool)?;
-        write.push(rate(wrote));
-        commit.push(committed.as_secs_f64() * 1e3);
+        rates.write.push(rate(wrote));
+        rates.commit_ms.push(committed.as_secs_f64() * 1e3);
 
-        let mut decoded: Vec<Vec<u8>> = chunks.iter().map(|chunk| vec![0; chunk.len()]).collect();
         let began = Instant::now();
         pool.install(|| {
             encoded
@@ -264,40 +347,25 @@ fn cube(folder: &Path) -> Outcome<()> {
                 .zip(&mut decoded)
                 .try_for_each(|(from, to)| pipeline.decode(from, to))
         })?;
-        decode.push(rate(began.elapsed()));
+        rates.decode.push(rate(began.elapsed()));
         assert!(decoded == chunks);
+        let began = Instant::now();
+        pool.install(|| {
+            encoded.par_iter().try_for_each_init(
+                || vec![0; chunks[0].len()],
+                |to, from| pipeline.decode(from, to),
+            )
+        })?;
+        rates.decode_hot.push(rate(began.elapsed()));
 
         let array = Container::open(&path)?.snapshot()?.array::<f32>("cube")?;
         let began = Instant::now();
         pool.install(|| array.read_into(region![.., .., ..], &mut buffer))?;
-        read.push(rate(began.elapsed()));
+        rates.read.push(rate(began.elapsed()));
         assert!(buffer == cube);
         std::fs::remove_file(&path)?;
-        write_ratio.push(write[round] / encode[round]);
-        read_ratio.push(read[round] / decode[round]);
     }
-    line(
-        "cube: codecs alone, encode (5)",
-        format!("{:.0} MiB/s", median(encode)),
-    );
-    line("cube: write (5)", format!("{:.0} MiB/s", median(write)));
-    line(
-        "cube: commit with both syncs (5)",
-        format!("{:.0} ms", median(commit)),
-    );
-    line(
-        "cube: codecs alone, decode (5)",
-        format!("{:.0} MiB/s", median(decode)),
-    );
-    line("cube: read (5)", format!("{:.0} MiB/s", median(read)));
-    line(
-        "cube: write over codecs alone",
-        format!("{:.0} %", 100.0 * median(write_ratio)),
-    );
-    line(
-        "cube: read over codecs alone",
-        format!("{:.0} %", 100.0 * median(read_ratio)),
-    );
+    rates.print();
     Ok(())
 }
 
