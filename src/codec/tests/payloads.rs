@@ -115,6 +115,43 @@ fn write(folder: &Path, cases: &mut Vec<Json>, case: &Case<'_>) {
     ]));
 }
 
+/// Shards of 12 x 9 x 10 in 4 x 3 x 5, a quarter of the inner chunks absent.
+fn write_shards(folder: &Path, cases: &mut Vec<Json>) {
+    let shape = [12, 9, 10];
+    for data_type in [DataType::Float32, DataType::Int16, DataType::Uint8] {
+        let item = data_type.item_size().unwrap();
+        let mut decoded = chunk(&data_type, 12 * 9 * 10 * item);
+        for (at, cell) in decoded.chunks_mut(item).enumerate() {
+            if at / 90 < 4 && at % 10 < 5 {
+                cell.fill(0);
+            }
+        }
+        for list in [
+            "raw",
+            "portable",
+            "shuffle,zlib:6",
+            "transpose:2/0/1,gzip:5",
+            "bytes:big",
+            "default",
+        ] {
+            let inner = resolve(&Codec::list(list).unwrap(), &data_type).unwrap();
+            let specs = [crate::codec::shard_spec(&[4, 3, 5], inner)];
+            let fill = vec![0; item];
+            let p = Pipeline::new(&specs, &data_type, &shape, &fill, &Limits::default()).unwrap();
+            let payload = encoded(&p, &decoded);
+            let case = Case {
+                list: &format!("shards of {list}"),
+                data_type: &data_type,
+                shape: &shape,
+                specs: &specs,
+                payload: &payload,
+                decoded: &decoded,
+            };
+            write(folder, cases, &case);
+        }
+    }
+}
+
 struct Case<'a> {
     list: &'a str,
     data_type: &'a DataType,
@@ -168,6 +205,7 @@ fn write_payloads() {
             }
         }
     }
+    write_shards(folder, &mut cases);
     let texts = ["", "a", "längerer Text", "日本語", "\0", "the end"];
     let items: VariableItems = texts.iter().map(|t| t.as_bytes()).collect();
     let mut flat = Vec::new();
