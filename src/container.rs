@@ -2,11 +2,14 @@
 //!
 //! Holds [`Container`], [`OpenOptions`], [`Snapshot`] and [`Writer`]. Thin: must not hold algorithms.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::array::{Array, ArraySpec, DynArray, DynArraySpec, Element, ZeroBased};
+use crate::array::{
+    Array, ArraySpec, DynArray, DynArraySpec, Element, Rechunk, RechunkReceipt, ZeroBased,
+};
 use crate::error::Result;
 use crate::group::{Group, Member};
 
@@ -482,6 +485,29 @@ impl Writer {
     /// As [`Group::rename`].
     pub fn rename(&self, from: &str, to: &str) -> Result<()> {
         self.root().rename(from, to)
+    }
+
+    /// Stores an array in other chunks, shards or codecs, in bounded memory, every block compared after it was written, and
+    /// puts it in the old one's place with the next commit: handles of the old one are of no use from then on. Elements
+    /// keep their bits; chunks of one value, or declared, are stored as any other.
+    ///
+    /// `progress` is told how many of how many steps are done and can end the work; the answer is `None` then, and nothing
+    /// has changed. Until the call returns, a commit waits: `progress` must not ask for one.
+    ///
+    /// Where one pass would decode chunks more than twice in that memory, the elements go through a temporary file of no
+    /// name beside the container, as long as they are together.
+    ///
+    /// # Errors
+    /// As [`Writer::create_array`]; `InvalidArgument` where another thread has written to the array meanwhile;
+    /// `LimitExceeded` where the memory is too little for arrays of that size; `Corrupt` where a chunk is damaged; `Io`. A
+    /// call that fails changes nothing.
+    pub fn rechunk(
+        &self,
+        path: &str,
+        wanted: &Rechunk,
+        mut progress: impl FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> Result<Option<(DynArray, RechunkReceipt)>> {
+        self.root().rechunk(path, wanted, &mut progress)
     }
 
     /// Sets the message of the next commit, for the container's history.

@@ -2,7 +2,11 @@
 //!
 //! Holds [`Group`] and the iterators over its members. Thin: paths and keys are the catalog's.
 
-use crate::array::{self, Array, ArraySpec, DynArray, DynArraySpec, Element};
+use std::ops::ControlFlow;
+
+use crate::array::{
+    self, Array, ArraySpec, DynArray, DynArraySpec, Element, Rechunk, RechunkReceipt,
+};
 use crate::catalog::{self, Attributes, ObjectKind};
 use crate::error::{Error, Result};
 use crate::format::ObjectId;
@@ -183,6 +187,18 @@ impl Group {
     pub(crate) fn copy_here(&self, from: &DynArray, path: &str) -> Result<DynArray> {
         let path = self.join(path)?;
         self.placed(array::copy(from, &self.view, &path))
+    }
+
+    /// Stores the array at `path` anew.
+    pub(crate) fn rechunk(
+        &self,
+        path: &str,
+        wanted: &Rechunk,
+        progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> Result<Option<(DynArray, RechunkReceipt)>> {
+        let old = self.dyn_array(path)?;
+        let path = self.join(path)?;
+        self.placed(array::rechunk(&old, &self.view, &path, wanted, progress))
     }
 
     /// Removes the object at `path`; a group that has members only with `recursive`.

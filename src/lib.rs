@@ -54,9 +54,9 @@ pub mod testing;
 mod txn;
 
 pub use array::{
-    Appender, Array, ArraySpec, Block, ChunkCoords, ChunkExtent, ChunkState, DynArray,
-    DynArraySpec, Element, Elements, IntoDomain, ReadPath, Receipt, ShrinkReceipt, StoredChunk,
-    WriteReceipt, ZeroBased,
+    Appender, Array, ArraySpec, Block, ChunkAdvice, ChunkCoords, ChunkExtent, ChunkState, DynArray,
+    DynArraySpec, Element, Elements, IntoDomain, ReadPath, Receipt, Rechunk, RechunkReceipt,
+    ShrinkReceipt, StoredChunk, WriteReceipt, ZeroBased,
 };
 pub use catalog::{AttributeEntries, Attributes, ObjectKind};
 pub use codec::Codec;

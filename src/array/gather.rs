@@ -165,7 +165,7 @@ impl Gather<'_> {
     fn keep(&self, coords: &[i64], key: CacheKey, elements: &Arc<Elements>) {
         let cost = elements.memory();
         let cache = self.view.engine().chunks();
-        if cache.takes(cost) && !self.takes_all(coords) {
+        if self.layout.keeps && cache.takes(cost) && !self.takes_all(coords) {
             cache.put(key, Arc::clone(elements), cost);
         }
     }
@@ -345,7 +345,7 @@ impl Gather<'_> {
         }
         let len = self.tile.byte_len();
         let cache = self.view.engine().chunks();
-        if cache.takes(len) && !self.takes_all(coords) {
+        if self.layout.keeps && cache.takes(len) && !self.takes_all(coords) {
             let mut bytes = reserve(Some(len))?;
             pipeline.decode(encoded, mask, &mut bytes)?;
             self.copy(coords, Decoded::Elements(&bytes), 0, task)?;

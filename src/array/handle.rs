@@ -19,6 +19,7 @@ use crate::format::record::ChunkRecord;
 use crate::grid::{AxisSet, ChunkGrid, Domain, Picked, Region, Selection};
 use crate::txn::{Key, Value, View};
 
+use super::advice::Recorder;
 use super::chunk::reserve;
 use super::element::{Elements, Source};
 use super::growth::{self, Reshape};
@@ -44,6 +45,7 @@ struct Inner {
     id: ObjectId,
     path: String,
     compiled: RwLock<Arc<Compiled>>,
+    recorder: Recorder,
 }
 
 /// A layout and the document entry it was compiled from.
@@ -109,6 +111,7 @@ impl DynArray {
                 id,
                 path,
                 compiled: RwLock::new(Arc::new(compiled)),
+                recorder: Recorder::default(),
             }),
         })
     }
@@ -259,6 +262,7 @@ impl DynArray {
 
     fn read_picked(&self, layout: &Layout, picked: &Picked) -> Result<(Block, Receipt)> {
         let n = self.count(layout, picked)?;
+        self.inner.recorder.note(picked);
         let (view, id) = (&self.inner.view, self.inner.id);
         let (elements, receipt) = match layout.item() {
             Some(item) => {
@@ -332,6 +336,7 @@ impl DynArray {
                     .found(out.len())
                     .reason("shape"));
             }
+            self.inner.recorder.note(&picked);
             read::read_fixed(&self.inner.view, self.inner.id, layout, &picked, out)
         })
     }
@@ -770,6 +775,10 @@ impl DynArray {
 
     fn last_known(&self) -> Arc<Compiled> {
         Arc::clone(&self.inner.compiled.read())
+    }
+
+    pub(super) fn recorder(&self) -> &Recorder {
+        &self.inner.recorder
     }
 
     pub(crate) fn view(&self) -> &View {

@@ -45,6 +45,8 @@ pub(crate) struct Layout {
     inner: Option<Tile>,
     /// Checksum over all that says how payloads are decoded.
     form: u32,
+    /// Decoded chunks are kept for later reads.
+    pub(crate) keeps: bool,
 }
 
 /// The part of a payload that a cache key means by these numbers: all of it, its shard index, or that it was verified.
@@ -108,10 +110,19 @@ impl Layout {
         Ok(Self {
             chunk: Tile::new(&document, &document.chunk_shape, pipeline)?,
             form: form(&document),
+            keeps: true,
             inner,
             domain,
             document,
         })
+    }
+
+    /// The same for one pass over everything: nothing that is read stays in the cache.
+    pub(crate) fn without_cache(self) -> Self {
+        Self {
+            keeps: false,
+            ..self
+        }
     }
 
     /// The shard codec and its inner chunks, where parts of a payload can be had by themselves.

@@ -3,6 +3,7 @@
 //! `plan` lays a selection over the chunk grid, `scan` finds the stored chunks, `read` and `write` move elements, `growth`
 //! changes the domain, `handle` is what users hold. Must not know node layout or syncs.
 
+mod advice;
 mod appender;
 mod chunk;
 mod chunks;
@@ -16,6 +17,9 @@ mod parallel;
 mod plan;
 mod read;
 mod receipt;
+mod rechunk;
+mod rechunk_blocks;
+mod regroup;
 mod scan;
 mod shard_edit;
 mod shards;
@@ -28,12 +32,15 @@ mod zero_based;
 #[cfg(all(feature = "ndarray", feature = "zstd"))]
 mod tests;
 
+pub use advice::ChunkAdvice;
 pub use appender::Appender;
 pub use chunks::{ChunkCoords, ChunkExtent};
 pub(crate) use copy::copy;
 pub use element::{Element, Elements};
 pub use handle::{Block, ChunkState, DynArray, StoredChunk};
 pub use receipt::{ReadPath, Receipt, ShrinkReceipt, WriteReceipt};
+pub(crate) use rechunk::rechunk;
+pub use rechunk::{Rechunk, RechunkReceipt};
 pub use spec::{ArraySpec, DynArraySpec, IntoDomain};
 pub use typed::Array;
 pub use zero_based::ZeroBased;

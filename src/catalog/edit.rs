@@ -257,6 +257,45 @@ pub(crate) fn rename(view: &View, from: &ObjectPath, to: &ObjectPath) -> Result<
     Ok(())
 }
 
+/// Puts the array at `from` in the place of the one at `to`, whose content goes: one step.
+///
+/// # Errors
+///
+/// `NotFound` for either; `TypeMismatch` where one is a group.
+pub(crate) fn replace(view: &View, from: &ObjectPath, to: &ObjectPath) -> Result<()> {
+    let writer = view.writer()?;
+    let _lock = lock(writer);
+    let (Some((old_parent, old_name)), Some((new_parent, new_name))) =
+        (from.split_last(), to.split_last())
+    else {
+        return Err(Error::invalid("the root group cannot be moved or replaced").in_object("/"));
+    };
+    let (id, replaced) = (
+        lookup::require_array(view, from)?,
+        lookup::require_array(view, to)?,
+    );
+    let source = require(view, &old_parent)?.id;
+    let target = require(view, &new_parent)?.id;
+    let mut changes: Vec<Change> = vec![
+        (key::child(source, old_name), None),
+        (
+            key::child(target, new_name),
+            Some(entry::encode(id, ObjectKind::Array)),
+        ),
+    ];
+    let object = Object {
+        id: replaced,
+        kind: ObjectKind::Array,
+    };
+    remove_content(view, object, &mut changes)?;
+    writer.stage(changes);
+    // As in `remove`.
+    let mut late: Vec<Change> = Vec::new();
+    delete_all(view, &key::chunk_prefix(replaced), &mut late)?;
+    writer.stage(late);
+    Ok(())
+}
+
 /// Checks a document and gives the value of its key, for operations that stage more with it.
 pub(crate) fn document_value(view: &View, document: &ArrayDocument) -> Result<Value> {
     let text = checked_text(view, document)?;

@@ -12,7 +12,9 @@ mod lookup;
 pub use attributes::{AttributeEntries, Attributes};
 pub use entry::ObjectKind;
 
-pub(crate) use edit::{create_array, create_group, document_value, ensure_group, remove, rename};
+pub(crate) use edit::{
+    create_array, create_group, document_value, ensure_group, remove, rename, replace,
+};
 pub(crate) use lookup::{
     array_document_in, checked_document, children, require_array, require_group, resolve, walk,
 };

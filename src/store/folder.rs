@@ -138,6 +138,12 @@ impl Folder for Directory {
         Err(Error::busy("another process is creating this file").in_file(&path))
     }
 
+    fn scratch(&self) -> io::Result<Arc<dyn Storage>> {
+        let file = tempfile::tempfile_in(&self.path)?;
+        let metadata = file.metadata()?;
+        Ok(Arc::new(FileStorage::new(file, &metadata, Access::Read)))
+    }
+
     fn sync(&self) -> io::Result<()> {
         // Elsewhere a folder cannot be opened; the file system orders names itself.
         if cfg!(unix) {

@@ -103,6 +103,11 @@ pub trait Folder: Send + Sync + Debug {
     /// Starts a file that nobody sees under `name` until it is published.
     fn create(&self, name: &OsStr) -> crate::Result<Box<dyn Unfinished>>;
 
+    /// A medium for the time of one call, seen by nobody else, gone with its handle.
+    fn scratch(&self) -> io::Result<Arc<dyn Storage>> {
+        Ok(Arc::new(Memory::default()))
+    }
+
     /// Makes earlier changes of names durable.
     fn sync(&self) -> io::Result<()>;
 

@@ -29,7 +29,7 @@ use super::open::{self, OpenReport, Pair};
 use super::snapshot::Committed;
 use super::writer::Held;
 use super::{
-    EngineOptions, NewContainer, PayloadCache, SnapshotState, View, WriterState, retained,
+    EngineOptions, NewContainer, PayloadCache, Scratch, SnapshotState, View, WriterState, retained,
 };
 
 /// How often a waiting writer tries again.
@@ -265,6 +265,16 @@ impl Engine {
             (true, None) => Fetch::Whole,
             (true, Some(gap)) => Fetch::Ranges(gap),
         }
+    }
+
+    /// A medium for the time of one call: a file beside the container, or memory where the container is in memory.
+    pub(crate) fn scratch(&self) -> Result<Scratch> {
+        let Some(home) = &self.home else {
+            return Ok(Scratch::new(Arc::new(Memory::default())));
+        };
+        let made = home.folder.scratch();
+        made.map(Scratch::new)
+            .map_err(|e| Error::io("cannot make a temporary file beside the container", e))
     }
 
     /// The newest committed state that this process knows.

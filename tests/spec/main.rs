@@ -25,6 +25,7 @@ mod golden;
 mod growth;
 mod heap;
 mod model;
+mod rechunk;
 mod second_reader;
 mod sharding;
 mod signed_vectors;
