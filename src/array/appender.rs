@@ -12,8 +12,9 @@ use parking_lot::Mutex;
 use crate::error::{Error, Result};
 use crate::txn::{Pending, WriterState};
 
+use super::bounds::{End, Roll};
 use super::element::{Element, Elements, Source};
-use super::handle::{Block, DynArray, End, Roll};
+use super::handle::{Block, DynArray};
 use super::typed::Array;
 
 /// Appends records at the high edge of an axis, to one array or to several that share the axis.

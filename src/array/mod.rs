@@ -1,10 +1,11 @@
 //! Region -> chunks -> elements: array specifications, handles, reading, writing, growing.
 //!
-//! `plan` lays a selection over the chunk grid, `scan` finds the stored chunks, `read` and `write` move elements, `growth`
-//! changes the domain, `handle` is what users hold. Must not know node layout or syncs.
+//! `plan` lays a selection over the chunk grid, `scan` finds the stored chunks, `read` and `write` move elements, `bounds`
+//! and `growth` change the domain, `handle` is what users hold. Must not know node layout or syncs.
 
 mod advice;
 mod appender;
+mod bounds;
 mod chunk;
 mod chunks;
 mod copy;

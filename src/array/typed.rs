@@ -8,9 +8,10 @@ use std::ops::Deref;
 use crate::error::{Error, Result};
 use crate::grid::Selection;
 
+use super::bounds::{End, Roll};
 use super::chunk::reserve;
 use super::element::{Element, Elements, Source};
-use super::handle::{Block, DynArray, End, Roll};
+use super::handle::{Block, DynArray};
 use super::receipt::{Receipt, ShrinkReceipt, WriteReceipt};
 use super::spec::{element_bytes, element_from_bytes};
 
