@@ -59,7 +59,7 @@ fn c82_a_killed_writer_leaves_whole_commits() {
     }
     let mut random = Random::new(82);
     let mut seen = 0;
-    for _ in 0..25 {
+    for _ in 0..100 {
         let mut process = child("cases::commit::c82_as_the_process_that_is_killed", &path)
             .stdout(Stdio::piped())
             .spawn()

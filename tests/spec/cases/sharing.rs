@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use orthant::{
-    Array, ArraySpec, Codec, Container, ErrorKind, OpenOptions, ReadVia, Region, Snapshot, Writer,
-    region,
+    Array, ArraySpec, Codec, Container, ErrorKind, Locking, OpenOptions, ReadVia, Region, Snapshot,
+    Writer, region,
 };
 
 use crate::support::{array, child, child_work, scratch, timed, within, writer};
@@ -24,7 +24,7 @@ fn handles_cross_threads() {
 
 #[test]
 fn c92_threads_that_write_neighbouring_cells_lose_none() {
-    for _ in 0..20 {
+    for _ in 0..50 {
         let w = writer();
         let a = array(&w, ArraySpec::<u32>::new(region![0..1024]).chunks([128]));
         std::thread::scope(|s| {
@@ -108,6 +108,18 @@ fn as_another_process() {
             let a = c.snapshot().unwrap().array::<i32>("a").unwrap();
             assert_eq!(a.read_vec(Region::all()).unwrap(), [5; 4]);
             println!("\n{}", c.writer().unwrap_err());
+        }
+        "no locks" => {
+            let c = Container::open(path).unwrap();
+            let a = c.snapshot().unwrap().array::<i32>("a").unwrap();
+            assert_eq!(a.read_vec(Region::all()).unwrap(), [5; 4]);
+            let e = c.writer().unwrap_err();
+            let options = OpenOptions::new().locking(Locking::Off);
+            let w = options.open(path).unwrap().writer().unwrap();
+            let a = w.array::<i32>("a").unwrap();
+            a.write_scalar(region![0], 6).unwrap();
+            w.commit().unwrap();
+            println!("\n{}: {e}", e.kind().code());
         }
         other => panic!("{other}"),
     }
@@ -356,4 +368,74 @@ fn c99_reading_needs_no_permission_to_write_and_makes_no_file() {
     // A handle opened for reading refuses by itself, whoever asks.
     let c = Container::open_read_only(&path).unwrap();
     assert_eq!(c.writer().unwrap_err().kind(), ErrorKind::ReadOnly);
+}
+
+/// A read-only container of four fives in a folder of its own, for processes that cannot write or lock it.
+#[cfg(unix)]
+fn four_fives() -> (tempfile::TempDir, std::path::PathBuf) {
+    let (folder, path) = scratch("a.orth");
+    let w = Container::create(&path).unwrap().writer().unwrap();
+    array(&w, ArraySpec::<i32>::new(region![0..4]))
+        .write_scalar(Region::all(), 5)
+        .unwrap();
+    w.commit().unwrap();
+    (folder, path)
+}
+
+/// Runs `as_another_process` behind `program` with `args`; `None` where this system has or permits no such program.
+#[cfg(unix)]
+fn behind(program: &str, args: &[&str], what: &str, path: &Path) -> Option<String> {
+    let probe = std::process::Command::new(program)
+        .args(args)
+        .arg("true")
+        .output();
+    if !probe.is_ok_and(|out| out.status.success()) {
+        println!("skipped: {program} {args:?} does not run here");
+        return None;
+    }
+    let work = format!("{what}={}", path.display());
+    let inner = child("cases::sharing::as_another_process", Path::new(&work));
+    let out = std::process::Command::new(program)
+        .args(args)
+        .arg(inner.get_program())
+        .args(inner.get_args())
+        .env("ORTHANT_CHILD", &work)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&out.stdout).into_owned();
+    let wrong = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.success(), "{said}{wrong}");
+    Some(said)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn c99_a_read_only_mount_is_read_and_refuses_a_writer_with_the_systems_reason() {
+    let (folder, path) = four_fives();
+    let mount = format!(
+        "mount --bind '{0}' '{0}' && mount -o remount,bind,ro '{0}' && exec \"$@\"",
+        folder.path().display()
+    );
+    let args = ["-Urm", "sh", "-c", &mount, "sh"];
+    if let Some(said) = behind("unshare", &args, "only read", &path) {
+        assert!(said.contains("ead-only file system"), "{said}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn c99_without_locks_reading_works_and_writing_asks_for_an_option() {
+    for errno in ["ENOLCK", "ENOSYS"] {
+        let (folder, path) = four_fives();
+        let inject = format!("inject=fcntl:error={errno}");
+        let args = ["-f", "-qq", "-o", "/dev/null", "-e", &inject];
+        if let Some(said) = behind("strace", &args, "no locks", &path) {
+            assert!(said.contains("lock_unavailable: "), "{said}");
+            let c = Container::open(&path).unwrap();
+            let a = c.snapshot().unwrap().array::<i32>("a").unwrap();
+            assert_eq!(a.read_vec(Region::all()).unwrap(), [6, 5, 5, 5]);
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
 }
