@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::array::{
     Array, ArraySpec, DynArray, DynArraySpec, Element, Rechunk, RechunkReceipt, ZeroBased,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::group::{Group, Member};
 
 use crate::limits::Limits;
@@ -543,7 +543,23 @@ impl DynArray {
     /// `AlreadyExists`; `InvalidArgument` for a path that no object can have; `Corrupt` where a chunk is damaged; `Io`. A
     /// call that fails changes nothing.
     pub fn copy_array_to(&self, writer: &Writer, path: &str) -> Result<Self> {
-        writer.root().copy_here(self, path)
+        let copied = self.copy_array_with(writer, path, |_, _| ControlFlow::Continue(()))?;
+        copied.ok_or_else(|| Error::invalid("copy").expected("an end"))
+    }
+
+    /// As [`DynArray::copy_array_to`]; `progress` is told how many of how many chunks are done and can end the work: the
+    /// answer is `None` then, and nothing has changed. Until the call returns, a commit waits: `progress` must not ask for
+    /// one.
+    ///
+    /// # Errors
+    /// As [`DynArray::copy_array_to`].
+    pub fn copy_array_with(
+        &self,
+        writer: &Writer,
+        path: &str,
+        mut progress: impl FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> Result<Option<Self>> {
+        writer.root().copy_here(self, path, &mut progress)
     }
 }
 

@@ -184,9 +184,14 @@ impl Group {
     }
 
     /// Copies an array of this container or another to `path`.
-    pub(crate) fn copy_here(&self, from: &DynArray, path: &str) -> Result<DynArray> {
+    pub(crate) fn copy_here(
+        &self,
+        from: &DynArray,
+        path: &str,
+        progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> Result<Option<DynArray>> {
         let path = self.join(path)?;
-        self.placed(array::copy(from, &self.view, &path))
+        self.placed(array::copy(from, &self.view, &path, progress))
     }
 
     /// Stores the array at `path` anew.

@@ -136,6 +136,10 @@ pub(crate) enum Verb {
     Rm(verbs::rm::Rm),
     /// Move or rename an object
     Mv(verbs::mv::Mv),
+    /// Copy an array or a group, its payloads as they are stored
+    Cp(verbs::cp::Cp),
+    /// Store an array in other chunks, shards or codecs
+    Rechunk(verbs::rechunk::Rechunk),
     /// Move the bounds of an axis outward
     Grow(verbs::grow::Grow),
     /// Move the bounds of an axis inward

@@ -355,15 +355,18 @@ pub(crate) fn receipt_json(r: &Receipt) -> Json {
 /// The same for people.
 pub(crate) fn receipt_text(r: &Receipt) -> String {
     format!(
-        "chunks: {} touched, {} absent, {} constant, {} decoded; bytes: {} fetched, {} decoded, {} wanted, {:.2} decoded a byte wanted; path {}",
+        "chunks: {} touched, {} absent, {} constant, {} cached, {} decoded, {} inner; bytes: {} fetched, {} decoded, {} wanted, {:.2} decoded a byte wanted; path {}{}",
         r.chunks_touched,
         r.chunks_absent,
         r.chunks_constant,
+        r.chunks_cached,
         r.chunks_decoded,
+        r.inner_decoded,
         r.bytes_fetched,
         r.bytes_decoded,
         r.bytes_wanted,
         r.amplification(),
-        r.path.name()
+        r.path.name(),
+        r.reason.map_or_else(String::new, |why| format!(" ({why})"))
     )
 }

@@ -5,6 +5,7 @@ pub(crate) mod append;
 pub(crate) mod attr;
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod cp;
 pub(crate) mod create;
 pub(crate) mod digest;
 pub(crate) mod explain;
@@ -16,6 +17,7 @@ pub(crate) mod ls;
 pub(crate) mod man;
 pub(crate) mod mv;
 pub(crate) mod put;
+pub(crate) mod rechunk;
 pub(crate) mod rm;
 pub(crate) mod set_domain;
 pub(crate) mod stat;
@@ -38,6 +40,8 @@ pub(crate) fn run(verb: &Verb, session: &Session) -> Result<()> {
         Verb::Attr(args) => attr::run(args, session),
         Verb::Rm(args) => rm::run(args, session),
         Verb::Mv(args) => mv::run(args, session),
+        Verb::Cp(args) => cp::run(args, session),
+        Verb::Rechunk(args) => rechunk::run(args, session),
         Verb::Grow(args) => grow::run(args, session),
         Verb::Trim(args) => trim::run(args, session),
         Verb::Append(args) => append::run(args, append::End::High, session),

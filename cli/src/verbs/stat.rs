@@ -5,7 +5,7 @@ use orthant::{ChunkState, DynArray, Json, ObjectKind, Region};
 
 use crate::describe;
 use crate::exit::{Failure, Result};
-use crate::json::{answer, ints, object, text, uint};
+use crate::json::{answer, big, ints, object, text, uint};
 use crate::session::{Session, print_json, stdout};
 use crate::target::{Target, slashed};
 use crate::text::{Table, bytes, escape};
@@ -88,7 +88,30 @@ struct Histogram {
     bins: std::collections::BTreeMap<u32, u64>,
 }
 
+impl std::fmt::Display for Histogram {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let most = self.rows().map(|row| row.2).max().unwrap_or(1).max(1);
+        for (lo, hi, count) in self.rows() {
+            let bar = count.saturating_mul(BAR).div_ceil(most);
+            let bar = "#".repeat(usize::try_from(bar).unwrap_or(0));
+            writeln!(f, "  {lo:>12} to {hi:>12} bytes: {count:>9}  {bar}")?;
+        }
+        Ok(())
+    }
+}
+
 impl Histogram {
+    fn json(&self) -> Json {
+        let bins = self.rows().map(|(lo, hi, count)| {
+            object([
+                ("from", uint(lo)),
+                ("to", uint(hi)),
+                ("chunks", uint(count)),
+            ])
+        });
+        Json::Array(bins.collect())
+    }
+
     fn add(&mut self, len: u64) {
         let bin = self
             .bins
@@ -105,30 +128,89 @@ impl Histogram {
     }
 }
 
+/// Chunks shown to people; `--json` has them all.
+const SHOWN_MAX: u64 = 64;
+/// Characters of the longest bar of a histogram.
+const BAR: u64 = 40;
+
 fn array(array: &DynArray, chunks: bool, session: &Session) -> Result<()> {
     let (stored, mut members) = describe::storage(array)?;
     members.insert(0, ("path", text(slashed(array.path()))));
-    let mut histogram = Histogram::default();
-    let mut list = Vec::new();
-    let mut rows = Table::new(&[2, 3]);
-    if chunks {
+    let present = stored.chunks.saturating_add(stored.constant);
+    let absent = Absent::of(array, present)?;
+    let found = if chunks {
+        Chunks::list(array, session.json())?
+    } else {
+        Chunks::default()
+    };
+    if session.json() {
+        // `chunks` is the list where it was asked for.
+        if chunks {
+            members.retain(|(name, _)| *name != "chunks");
+            members.push(("histogram", found.histogram.json()));
+            members.push(("chunks", Json::Array(found.list)));
+        }
+        members.push(("chunks_absent", absent.count.map_or(Json::Null, big)));
+        members.push(("absent_share", absent.share.map_or(Json::Null, Json::F64)));
+        return print_json(&answer("stat", members));
+    }
+    let logical = describe::logical_bytes(array)?;
+    stdout(|out| {
+        writeln!(
+            out,
+            "{}: {} stored in {}, {} constant{}",
+            escape(&slashed(array.path())),
+            crate::text::count(stored.chunks, "chunk"),
+            bytes(stored.bytes),
+            stored.constant,
+            absent.text(),
+        )?;
+        if let Some(logical) = logical.and_then(|n| u64::try_from(n).ok()) {
+            let ratio = crate::json::ratio(logical, stored.bytes);
+            writeln!(out, "  {} of elements, ratio {ratio:.2}", bytes(logical))?;
+        }
+        write!(out, "{}", found.rows)?;
+        if chunks && present > found.shown {
+            let more = present.saturating_sub(found.shown);
+            writeln!(out, "  and {more} more (--json has all)")?;
+        }
+        write!(out, "{}", found.histogram)
+    })
+}
+
+/// The chunks with an entry.
+#[derive(Default)]
+struct Chunks {
+    histogram: Histogram,
+    list: Vec<Json>,
+    rows: Table,
+    shown: u64,
+}
+
+impl Chunks {
+    fn list(array: &DynArray, json: bool) -> Result<Self> {
+        let mut found = Self {
+            rows: Table::new(&[2, 3]),
+            ..Self::default()
+        };
         array.for_each_chunk(Region::all(), |chunk| {
             let (state, offset, len) = match chunk.state {
                 ChunkState::Stored { offset, len, .. } => {
-                    histogram.add(len);
+                    found.histogram.add(len);
                     ("stored", Some(offset), len)
                 }
                 _ => ("constant", None, 0),
             };
-            if session.json() {
-                list.push(object([
+            if json {
+                found.list.push(object([
                     ("coord", ints(chunk.coord.iter().copied())),
                     ("state", text(state)),
                     ("offset", offset.map_or(Json::Null, uint)),
                     ("stored_bytes", uint(len)),
                 ]));
-            } else {
-                rows.row([
+            } else if found.shown < SHOWN_MAX {
+                found.shown = found.shown.saturating_add(1);
+                found.rows.row([
                     format!("  ({})", crate::text::list(&chunk.coord)),
                     state.to_owned(),
                     offset.map_or_else(String::new, |o| o.to_string()),
@@ -137,36 +219,34 @@ fn array(array: &DynArray, chunks: bool, session: &Session) -> Result<()> {
             }
             Ok(())
         })?;
+        Ok(found)
     }
-    if session.json() {
-        // `chunks` is the list where it was asked for.
-        if chunks {
-            members.retain(|(name, _)| *name != "chunks");
-            members.push(("chunks", Json::Array(list)));
-            let bins = histogram.rows().map(|(lo, hi, count)| {
-                object([
-                    ("from", uint(lo)),
-                    ("to", uint(hi)),
-                    ("chunks", uint(count)),
-                ])
-            });
-            members.push(("histogram", Json::Array(bins.collect())));
-        }
-        return print_json(&answer("stat", members));
+}
+
+/// Chunks of the grid without an entry.
+struct Absent {
+    count: Option<u128>,
+    share: Option<f64>,
+}
+
+impl Absent {
+    fn of(array: &DynArray, present: u64) -> Result<Self> {
+        let grid = array.grid_chunks()?;
+        let count = grid.map(|n| n.saturating_sub(u128::from(present)));
+        #[expect(clippy::cast_precision_loss, reason = "a share for people")]
+        let share = |(count, grid): (u128, u128)| count as f64 / grid as f64;
+        Ok(Self {
+            share: count.zip(grid).filter(|(_, n)| *n > 0).map(share),
+            count,
+        })
     }
-    stdout(|out| {
-        writeln!(
-            out,
-            "{}: {} stored in {}, {} constant",
-            escape(&slashed(array.path())),
-            crate::text::count(stored.chunks, "chunk"),
-            bytes(stored.bytes),
-            stored.constant
-        )?;
-        write!(out, "{rows}")?;
-        for (lo, hi, count) in histogram.rows() {
-            writeln!(out, "  {lo:>12} to {hi:>12} bytes: {count}")?;
+
+    fn text(&self) -> String {
+        match (self.count, self.share) {
+            (Some(count), Some(share)) => {
+                format!(", {count} absent ({:.1} %)", share * 100.0)
+            }
+            _ => String::new(),
         }
-        Ok(())
-    })
+    }
 }

@@ -18,5 +18,6 @@ mod numbers;
 mod objects;
 mod pictures;
 mod reading;
+mod storing;
 mod whole;
 mod writing;
