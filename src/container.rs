@@ -273,6 +273,11 @@ impl Container {
         &self.engine
     }
 
+    /// As [`Container::engine`], for what keeps it.
+    pub(crate) fn engine_shared(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
     /// The bytes of the newest committed state, as a file would hold them.
     ///
     /// # Errors

@@ -88,7 +88,8 @@ impl Snapshot {
         }
     }
 
-    fn require_state(&self) -> Result<&SnapshotState> {
+    /// The committed generation behind this handle.
+    pub(crate) fn require_state(&self) -> Result<&SnapshotState> {
         self.state()
             .ok_or_else(|| Error::invalid("view").expected("a committed generation"))
     }

@@ -40,6 +40,7 @@ mod bytes;
 mod catalog;
 mod codec;
 mod container;
+mod diff;
 mod error;
 mod format;
 mod grid;
@@ -52,6 +53,7 @@ mod store;
 #[doc(hidden)]
 pub mod testing;
 mod txn;
+mod whole;
 
 pub use array::{
     Appender, Array, ArraySpec, Block, ChunkAdvice, ChunkCoords, ChunkExtent, ChunkState, DynArray,
@@ -61,6 +63,7 @@ pub use array::{
 pub use catalog::{AttributeEntries, Attributes, ObjectKind};
 pub use codec::Codec;
 pub use container::{Container, Locking, OpenOptions, ReadVia, Snapshot, Writer};
+pub use diff::{Aspect, Changed, Diff, DiffOptions};
 pub use error::{Detail as ErrorDetail, Error, ErrorKind, Result};
 pub use format::document::CodecSpec;
 pub use format::dtype::{DataType, Field, TimeUnit};
@@ -74,6 +77,7 @@ pub use inspect::{CheckLevel, Problem, Statistics};
 pub use limits::Limits;
 pub use snapshots::{At, LogEntry, RetainedSnapshot};
 pub use txn::{CacheStatistics, OpenReport, OtherSlot};
+pub use whole::{ArchiveOptions, CopyOptions, CopyReport};
 
 /// The README's program, run as a documentation test.
 #[cfg(all(doctest, feature = "ndarray", feature = "zstd"))]

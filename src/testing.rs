@@ -18,7 +18,7 @@ use crate::format::key::{self, Key, Value};
 use crate::format::record::{ChunkRecord, Owner, extent_of};
 use crate::index::{Visit, Visited, walk};
 use crate::limits::Limits;
-use crate::txn::{Engine, EngineOptions, NewContainer, SnapshotState, View, WriterState};
+use crate::txn::{Engine, EngineOptions, NewContainer, SnapshotState, View, WriterState, retained};
 
 pub use crate::store::{FileId, Folder, Lend, LockMode, Memory, Span, Storage, Unfinished};
 pub use crate::txn::{OpenReport, OtherSlot};
@@ -152,6 +152,19 @@ impl Raw {
     /// Every entry of the newest generation, every payload and blob verified.
     pub fn entries(&self) -> Result<Vec<RawEntry>> {
         entries(&View::Snapshot(self.0.snapshot()?))
+    }
+
+    /// Every entry of every retained generation that the newest one lists, every payload and blob verified.
+    pub fn retained_entries(&self) -> Result<Vec<(u64, Vec<RawEntry>)>> {
+        let snapshot = self.0.snapshot()?;
+        let view = View::Snapshot(Arc::clone(&snapshot));
+        let (all, _) = retained::list(&view)?;
+        all.into_iter()
+            .map(|r| {
+                let state = self.0.retained(&snapshot, r.generation)?;
+                Ok((r.generation, entries(&View::Snapshot(state))?))
+            })
+            .collect()
     }
 
     /// Live payload and index bytes as the slot states them.

@@ -573,6 +573,11 @@ impl DynArray {
         self.inner.id
     }
 
+    /// Where payloads of this array start.
+    pub(crate) fn payload_align(&self) -> u64 {
+        self.last_known().layout.payload_align()
+    }
+
     pub(crate) fn limits(&self) -> &crate::limits::Limits {
         self.inner.view.limits()
     }

@@ -40,13 +40,24 @@ pub(crate) struct Header {
 impl Header {
     /// The header of a new container.
     pub(crate) fn new(uuid: [u8; 16], created: i64, application: [u8; 16]) -> Self {
+        Self::whole(uuid, created, application, 0, [0; 16])
+    }
+
+    /// The header of a container that is written whole.
+    pub(crate) fn whole(
+        uuid: [u8; 16],
+        created: i64,
+        application: [u8; 16],
+        front_len: u64,
+        parent: [u8; 16],
+    ) -> Self {
         let mut header = Self {
             minor: MINOR,
             uuid,
             created,
-            front_len: 0,
+            front_len,
             application,
-            parent: [0; 16],
+            parent,
             crc: 0,
         };
         header.crc = crc32c(&header.covered());

@@ -29,6 +29,8 @@ pub(crate) mod tag {
     pub(crate) const SNAPSHOT: u8 = 0x10;
     /// generation -> history record.
     pub(crate) const HISTORY: u8 = 0x11;
+    /// From here on keys are for private use: kept, not interpreted.
+    pub(crate) const PRIVATE: u8 = 0xE0;
 }
 
 /// Bytes from here to `LONG_POSITIVE` are one-byte numbers; lower ones open a long negative number.

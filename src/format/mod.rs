@@ -9,7 +9,7 @@ pub(crate) mod document;
 pub(crate) mod dtype;
 pub(crate) mod extent;
 mod fill;
-mod float;
+pub(crate) mod float;
 pub(crate) mod foreign;
 pub(crate) mod header;
 pub(crate) mod history;

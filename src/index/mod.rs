@@ -1,6 +1,6 @@
 //! Copy-on-write B+tree over "load node / put node". Spec: `format-spec/04-nodes.md`.
 //!
-//! Holds reading ([`Tree`], [`Cursor`], [`walk`]), writing ([`edit`]) and the cache of verified nodes.
+//! Holds reading ([`Tree`], [`Cursor`], [`walk`], [`diff()`]), writing ([`edit`], [`Builder`]) and the cache of verified nodes.
 //! Must not read payloads or know what keys mean.
 //!
 //! Invariants: levels strictly decrease, so no descent is longer than `LEVEL_MAX` and no reference can form a
@@ -13,15 +13,19 @@ use crate::error::Result;
 use crate::format::extent::NodeRef;
 use crate::format::node::Node;
 
+mod build;
 mod cache;
 mod cursor;
+mod diff;
 mod edit;
 mod fill;
 mod tree;
 mod walk;
 
+pub(crate) use build::Builder;
 pub(crate) use cache::{Loader, NodeCache};
 pub(crate) use cursor::{Cursor, Entry};
+pub(crate) use diff::{Differing, Source, diff};
 pub(crate) use edit::{Change, Edit, count_changes, edit};
 pub(crate) use tree::Tree;
 pub(crate) use walk::{Visit, Visited, walk};

@@ -17,10 +17,10 @@ const END: u64 = 1 << 62;
 
 /// Nodes in memory: what `store` is to a container.
 #[derive(Default)]
-struct Nodes {
+pub(super) struct Nodes {
     bytes: RefCell<HashMap<u64, Vec<u8>>>,
     next: Cell<u64>,
-    reads: Cell<usize>,
+    pub(super) reads: Cell<usize>,
 }
 
 impl ReadNode for Nodes {
@@ -52,7 +52,7 @@ impl Nodes {
         edit(self, base, changes, birth, &mut |len| Ok(self.alloc(len)))
     }
 
-    fn commit(&self, base: Option<&Tree>, changes: &[Change]) -> (Tree, Edit) {
+    pub(super) fn commit(&self, base: Option<&Tree>, changes: &[Change]) -> (Tree, Edit) {
         let generation = base.map_or(1, |t| t.generation + 1);
         let mut done = self.edit(base, changes, generation).unwrap();
         for (offset, bytes) in done.nodes.drain(..) {
@@ -65,6 +65,12 @@ impl Nodes {
             end: END,
         };
         (tree, done)
+    }
+
+    pub(super) fn keep(&self, bytes: Vec<u8>) -> u64 {
+        let offset = self.alloc(bytes.len());
+        self.bytes.borrow_mut().insert(offset, bytes);
+        offset
     }
 
     fn store(&self, level: u8, birth: u64, entries: &[(Key, Value)]) -> NodeRef {
@@ -84,12 +90,12 @@ impl Nodes {
     }
 }
 
-fn chunk_key(coords: &[i64]) -> Key {
+pub(super) fn chunk_key(coords: &[i64]) -> Key {
     let order: Vec<u8> = (0..u8::try_from(coords.len()).unwrap()).collect();
     key::chunk(ObjectId(1), coords, &order)
 }
 
-fn record(offset: u64, len: u64) -> Value {
+pub(super) fn record(offset: u64, len: u64) -> Value {
     let extent = Extent {
         offset: DATA_START + offset * 8,
         len,

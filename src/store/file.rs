@@ -159,6 +159,12 @@ impl Storage for FileStorage {
         }
     }
 
+    #[cfg(unix)]
+    fn links(&self) -> io::Result<u64> {
+        use std::os::unix::fs::MetadataExt;
+        self.file.metadata().map(|m| m.nlink())
+    }
+
     fn identity(&self) -> Option<FileId> {
         self.identity
     }

@@ -76,6 +76,30 @@ impl Directory {
         Ok(None)
     }
 
+    /// A locked temporary beside `name`.
+    fn start(&self, name: &OsStr) -> Result<Temporary> {
+        let path = self.path.join(name);
+        for _ in 0..100 {
+            match self.try_create(name) {
+                Ok(Some((temporary, storage))) => {
+                    return Ok(Temporary {
+                        file: temporary,
+                        storage: Arc::new(storage),
+                        target: path,
+                    });
+                }
+                Ok(None) => {}
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                    if !self.remove_stale(name)? {
+                        break;
+                    }
+                }
+                Err(e) => return Err(Error::io("cannot create the container", e).in_file(&path)),
+            }
+        }
+        Err(Error::busy("another process is creating this file").in_file(&path))
+    }
+
     /// Removes a temporary whose process is gone; false when one is at work on it.
     fn remove_stale(&self, name: &OsStr) -> Result<bool> {
         let hidden = Self::temporary_name(name);
@@ -109,33 +133,45 @@ impl Folder for Directory {
 
     fn create(&self, name: &OsStr) -> Result<Box<dyn Unfinished>> {
         let path = self.path.join(name);
-        let exists = || {
-            Error::already_exists("the file")
-                .in_file(&path)
-                .help("open it, or choose another name")
-        };
         if std::fs::symlink_metadata(&path).is_ok() {
-            return Err(exists());
+            return Err(Error::already_exists("the file")
+                .in_file(&path)
+                .help("open it, or choose another name"));
         }
-        for _ in 0..100 {
-            match self.try_create(name) {
-                Ok(Some((temporary, storage))) => {
-                    return Ok(Box::new(Temporary {
-                        file: temporary,
-                        storage: Arc::new(storage),
-                        target: path,
-                    }));
-                }
-                Ok(None) => {}
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                    if !self.remove_stale(name)? {
-                        break;
-                    }
-                }
-                Err(e) => return Err(Error::io("cannot create the container", e).in_file(&path)),
-            }
+        self.start(name)
+            .map(|started| Box::new(started) as Box<dyn Unfinished>)
+    }
+
+    fn create_beside(&self, name: &OsStr) -> Result<Box<dyn Unfinished>> {
+        let started = self.start(name)?;
+        let path = self.path.join(name);
+        if let Ok(metadata) = std::fs::metadata(&path) {
+            hand_down(&metadata, started.file.as_file())
+                .map_err(|e| Error::io("cannot give the new file its permissions", e))
+                .map_err(|e| e.in_file(&path))?;
         }
-        Err(Error::busy("another process is creating this file").in_file(&path))
+        Ok(Box::new(started))
+    }
+
+    fn resolve(&self, name: &OsStr) -> io::Result<Option<(Arc<dyn Folder>, OsString)>> {
+        let path = self.path.join(name);
+        if !std::fs::symlink_metadata(&path)?.is_symlink() {
+            return Ok(None);
+        }
+        let real = std::fs::canonicalize(&path)?;
+        let (folder, name) = Self::of(&real, self.access)
+            .map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e.to_string()))?;
+        Ok(Some((Arc::new(folder), name)))
+    }
+
+    fn tidy(&self, name: &OsStr) {
+        if let Ok(Some((real, name))) = self.resolve(name) {
+            return real.tidy(&name);
+        }
+        // Asked of every writer that opens: most often there is nothing. What cannot be removed is in nobody's way.
+        if std::fs::symlink_metadata(self.path.join(Self::temporary_name(name))).is_ok() {
+            drop(self.remove_stale(name));
+        }
     }
 
     fn scratch(&self) -> io::Result<Arc<dyn Storage>> {
@@ -161,6 +197,24 @@ impl Folder for Directory {
     }
 }
 
+/// Gives `file` the owner, where that is allowed, and the permissions of the file it is to replace.
+fn hand_down(metadata: &std::fs::Metadata, file: &File) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let own = file.metadata()?;
+        if (own.uid(), own.gid()) != (metadata.uid(), metadata.gid()) {
+            // Only the superuser may give files away; for all others the file becomes theirs, as with any editor.
+            drop(std::os::unix::fs::fchown(
+                file,
+                Some(metadata.uid()),
+                Some(metadata.gid()),
+            ));
+        }
+    }
+    file.set_permissions(metadata.permissions())
+}
+
 /// A temporary beside its target, locked by this process.
 #[derive(Debug)]
 struct Temporary {
@@ -177,6 +231,13 @@ impl Unfinished for Temporary {
     fn publish(self: Box<Self>) -> io::Result<()> {
         self.file
             .persist_noclobber(&self.target)
+            .map(|_| ())
+            .map_err(|e| e.error)
+    }
+
+    fn replace(self: Box<Self>) -> io::Result<()> {
+        self.file
+            .persist(&self.target)
             .map(|_| ())
             .map_err(|e| e.error)
     }

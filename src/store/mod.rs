@@ -13,7 +13,7 @@ mod map;
 mod memory;
 mod span;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Debug;
 use std::io;
 use std::ops::Range;
@@ -67,6 +67,11 @@ pub trait Storage: Send + Sync + Debug {
         true
     }
 
+    /// How many names the file has.
+    fn links(&self) -> io::Result<u64> {
+        Ok(1)
+    }
+
     /// What tells this file from every other on the machine; none where there is no such thing.
     fn identity(&self) -> Option<FileId> {
         None
@@ -108,6 +113,21 @@ pub trait Folder: Send + Sync + Debug {
         Ok(Arc::new(Memory::default()))
     }
 
+    /// As [`Folder::create`], for a file that takes the place of what `name` names: that may exist, and hands down who may
+    /// read and write it.
+    fn create_beside(&self, name: &OsStr) -> crate::Result<Box<dyn Unfinished>>;
+
+    /// Where the file that `name` names really is, when `name` is a link; none when it is no link.
+    fn resolve(&self, name: &OsStr) -> io::Result<Option<(Arc<dyn Folder>, OsString)>> {
+        let _ = name;
+        Ok(None)
+    }
+
+    /// Removes what a killed process may have left beside `name`, if nobody is at work on it.
+    fn tidy(&self, name: &OsStr) {
+        let _ = name;
+    }
+
     /// Makes earlier changes of names durable.
     fn sync(&self) -> io::Result<()>;
 
@@ -122,6 +142,9 @@ pub trait Unfinished: Debug {
 
     /// Gives it its name, which nothing may have yet.
     fn publish(self: Box<Self>) -> io::Result<()>;
+
+    /// Gives it its name in place of what has it, in one step.
+    fn replace(self: Box<Self>) -> io::Result<()>;
 }
 
 /// Device and inode, or what stands for them.

@@ -222,6 +222,25 @@ impl Engine {
         Ok(bytes)
     }
 
+    /// Length of the file.
+    pub(crate) fn file_len(&self) -> Result<u64> {
+        self.storage
+            .len()
+            .map_err(|e| Error::io("cannot read the length of the container", e))
+    }
+
+    /// The container's folder and name; none on a medium without a name.
+    pub(super) fn named(&self) -> Option<(&Arc<dyn Folder>, &OsStr)> {
+        let home = self.home.as_ref()?;
+        Some((&home.folder, &home.name))
+    }
+
+    /// Whether both have the same file open, so that equal references mean equal bytes.
+    pub(crate) fn is_same_file(&self, other: &Self) -> bool {
+        let identity = self.storage.identity();
+        std::ptr::eq(self, other) || identity.is_some() && identity == other.storage.identity()
+    }
+
     pub(super) fn storage(&self) -> &dyn Storage {
         self.storage.as_ref()
     }
@@ -409,6 +428,9 @@ impl Engine {
             Err(e) => return Err(Error::io("cannot take the writer's lock", e)),
         }
         self.check_name(medium.as_ref())?;
+        if let Some(home) = &self.home {
+            home.folder.tidy(&home.name);
+        }
         let pair = open::read_slots(medium.as_ref(), &self.header, true)?;
         self.catch_up(&pair)?;
         let held = Held {

@@ -39,6 +39,8 @@ pub(crate) struct EngineOptions {
     /// Instance id that slots name; none: random for each writer.
     pub(crate) writer_id: Option<[u8; 16]>,
     pub(crate) writer_version: u32,
+    /// Identity of files made from this one; none: random.
+    pub(crate) uuid: Option<[u8; 16]>,
 }
 
 impl Default for EngineOptions {
@@ -53,6 +55,7 @@ impl Default for EngineOptions {
             clock: Arc::new(clock::system_now),
             writer_id: None,
             writer_version: LIBRARY_VERSION,
+            uuid: None,
         }
     }
 }
@@ -65,6 +68,10 @@ impl EngineOptions {
             access: Access::Read,
             ..Self::default()
         }
+    }
+
+    pub(super) fn new_uuid(&self) -> Result<[u8; 16]> {
+        self.uuid.map_or_else(clock::random_uuid, Ok)
     }
 
     pub(super) fn writer_id(&self) -> Result<[u8; 16]> {

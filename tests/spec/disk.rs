@@ -72,6 +72,8 @@ pub enum Sabotage {
     SecondSync,
     /// The sync of the folder does nothing.
     FolderSync,
+    /// The sync of a file that was written whole does nothing.
+    WholeSync,
 }
 
 #[derive(Debug)]
@@ -146,6 +148,21 @@ impl Disk {
         state.names.get(name).map(|&file| state.files[file].clone())
     }
 
+    /// Puts other bytes under a name, as a rename of another process does.
+    pub fn replace_by_hand(&self, name: &OsStr, bytes: Vec<u8>) {
+        let mut state = self.lock();
+        let file = state.files.len();
+        state.files.push(bytes);
+        state.names.insert(name.to_owned(), file);
+    }
+
+    /// All names of the folder.
+    pub fn names(&self) -> Vec<String> {
+        let state = self.lock();
+        let names = state.names.keys();
+        names.map(|n| n.to_str().unwrap().to_owned()).collect()
+    }
+
     /// How many calls that can fail were made.
     pub fn calls(&self) -> u64 {
         self.lock().calls
@@ -198,8 +215,8 @@ impl State {
         });
     }
 
-    /// Where the last sync of this file stands in its commit: none while a new file is written whole.
-    fn sync_kind(&self, file: usize) -> Option<Sabotage> {
+    /// Where the last sync of this file stands in its commit, or that a new file is written whole.
+    fn sync_kind(&self, file: usize) -> Sabotage {
         let since = self
             .ops
             .iter()
@@ -214,14 +231,14 @@ impl State {
             })
             .collect();
         if offsets.contains(&0) {
-            None
+            Sabotage::WholeSync
         } else if offsets
             .iter()
             .any(|offset| (0x1000..0x3000).contains(offset))
         {
-            Some(Sabotage::SecondSync)
+            Sabotage::SecondSync
         } else {
-            Some(Sabotage::FirstSync)
+            Sabotage::FirstSync
         }
     }
 }
@@ -270,7 +287,7 @@ impl Storage for DiskFile {
             state.ops.push(Op::FailedSync { file });
             return Err(e);
         }
-        let lies = state.sync_kind(file) == Some(state.sabotage);
+        let lies = state.sync_kind(file) == state.sabotage;
         if !lies {
             state.ops.push(Op::Sync { file });
         }
@@ -326,6 +343,10 @@ impl Folder for Disk {
         }))
     }
 
+    fn create_beside(&self, name: &OsStr) -> orthant::Result<Box<dyn Unfinished>> {
+        self.create(name)
+    }
+
     fn sync(&self) -> io::Result<()> {
         let mut state = self.lock();
         state.fails()?;
@@ -357,13 +378,17 @@ impl Unfinished for Temporary {
         Arc::clone(&self.file) as Arc<dyn Storage>
     }
 
-    fn publish(mut self: Box<Self>) -> io::Result<()> {
+    fn publish(self: Box<Self>) -> io::Result<()> {
+        if self.file.disk.lock().names.contains_key(&self.target) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        self.replace()
+    }
+
+    fn replace(mut self: Box<Self>) -> io::Result<()> {
         let disk = self.file.disk.clone();
         let mut state = disk.lock();
         state.fails()?;
-        if state.names.contains_key(&self.target) {
-            return Err(io::ErrorKind::AlreadyExists.into());
-        }
         state.names.remove(&self.temporary);
         state.names.insert(self.target.clone(), self.file.file);
         let (from, to) = (self.temporary.clone(), self.target.clone());

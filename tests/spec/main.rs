@@ -13,8 +13,10 @@
 mod caches;
 mod cases;
 mod chunk_level;
+mod compact;
 mod corrupt;
 mod crash;
+mod diff;
 mod disk;
 mod doubt;
 mod faults;
