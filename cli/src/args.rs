@@ -160,8 +160,12 @@ pub(crate) enum Verb {
     Check(verbs::check::Check),
     /// Show where a file's bytes are
     Stat(verbs::stat::Stat),
+    /// Show what differs between two containers, objects or generations
+    Diff(verbs::diff::Diff),
     /// Digest the values of arrays, whatever their chunks and codecs
     Digest(verbs::digest::Digest),
+    /// Write a container without dead space, in its place or as an archive
+    Compact(verbs::compact::Compact),
     /// Print a shell's completions
     Completions(verbs::completions::Completions),
     /// Print a manual page

@@ -63,8 +63,8 @@ impl Session {
         Ok(self.open(file)?.snapshot()?)
     }
 
-    /// Opens an existing container for writing.
-    pub(crate) fn writer(&self, file: &Path) -> Result<Writing> {
+    /// An existing container that may be written.
+    pub(crate) fn writable(&self, file: &Path) -> Result<Container> {
         self.warn_no_lock();
         let container = self
             .options()
@@ -72,8 +72,13 @@ impl Session {
             .open(file)
             .map_err(|e| crate::target::with_slash(Failure::from(e).of_file(file), file))?;
         self.note_report(&container);
+        Ok(container)
+    }
+
+    /// Opens an existing container for writing.
+    pub(crate) fn writer(&self, file: &Path) -> Result<Writing> {
         Ok(Writing {
-            writer: container.writer()?,
+            writer: self.writable(file)?.writer()?,
             created: None,
         })
     }

@@ -1,10 +1,11 @@
-//! `cp`: copies an object, within a container or to another. Payloads stay as they are encoded.
+//! `cp`: copies an object, within a container or to another, or one generation of a whole container. Payloads stay as they
+//! are encoded.
 
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use clap::Args;
-use orthant::{DynArray, Group, ObjectKind};
+use orthant::{At, CopyOptions, DynArray, ErrorKind, Group, ObjectKind};
 
 use crate::args::Message;
 use crate::describe::Stored;
@@ -13,20 +14,35 @@ use crate::json::{answer, text, uint};
 use crate::session::{Session, Writing, print_json};
 use crate::target::{Target, slashed};
 use crate::text::{bytes, count};
+use crate::verbs::compact::{Unfinished, told};
 
 /// Arguments of `cp`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   orthant cp ocean.orth:/model/temp ocean.orth:/old/temp
-  orthant cp ocean.orth:/model archive.orth")]
+  orthant cp ocean.orth:/model archive.orth
+  orthant cp ocean.orth snapshot.orth
+  orthant cp ocean.orth v1.orth --at v1
+
+Without paths, one generation is copied to a new file, beside a writer that is at work. Copy a container
+that is being written in no other way: space is reused, so a plain copy may mix generations.")]
 pub(crate) struct Cp {
-    /// FILE:/PATH, an array or a group with all below it
-    #[arg(value_name = "FILE:/PATH")]
+    /// FILE:/PATH, an array or a group with all below it; FILE, the whole container
+    #[arg(value_name = "FILE[:/PATH]")]
     from: String,
     /// FILE2, or FILE2:/PATH where the path is to be another; FILE2 and missing parents are made
     #[arg(value_name = "FILE2[:/PATH]")]
     to: String,
+    /// Of a whole container, the state to copy: a snapshot's name, gen:N or a time
+    #[arg(long, value_name = "SNAP")]
+    at: Option<At>,
+    /// Of a whole container, take the retained snapshots over too
+    #[arg(long)]
+    all: bool,
+    /// Of a whole container, overwrite FILE2 if it exists
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     message: Message,
 }
@@ -43,7 +59,12 @@ pub(crate) fn run(args: &Cp, session: &Session) -> Result<()> {
     let from = Target::parse(&args.from)?.whole()?;
     let to = Target::parse(&args.to)?.whole()?;
     if !from.named {
-        return whole_file(&from, &to);
+        return whole_file(args, &from, &to, session);
+    }
+    if args.at.is_some() || args.all || args.force {
+        return Err(Failure::usage(
+            "--at, --all and --force are for whole containers, named without a path",
+        ));
     }
     let path = if to.named && !to.path.is_empty() {
         to.path.clone()
@@ -89,14 +110,41 @@ pub(crate) fn run(args: &Cp, session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// A copy of a whole container, which is made beside a live writer.
-fn whole_file(from: &Target, to: &Target) -> Result<()> {
-    Err(Failure::unsupported(format!(
-        "{} to {}: this release copies objects, not whole containers",
-        from.display(),
-        to.display()
-    ))
-    .help(format!("name an object, as {}:/PATH", from.display())))
+/// A copy of one generation of a whole container, made beside a live writer.
+fn whole_file(args: &Cp, from: &Target, to: &Target, session: &Session) -> Result<()> {
+    if to.named {
+        return Err(Failure::usage(format!(
+            "{}: a whole container is copied to a file of its own",
+            to.display()
+        ))
+        .help(format!("name an object, as {}:/PATH", from.display())));
+    }
+    if args.message.message.is_some() {
+        return Err(Failure::usage(
+            "-m: a copy of a whole container makes no commit",
+        ));
+    }
+    let container = session.open(&from.file)?;
+    let snapshot = match &args.at {
+        Some(at) => container.snapshot_at(at)?,
+        None => container.snapshot()?,
+    };
+    let options = CopyOptions::new()
+        .keep_snapshots(args.all)
+        .overwrite(args.force);
+    let _guard = Unfinished::beside(&to.file);
+    let bar = session.bar(0, "copy");
+    let report = snapshot
+        .copy_to(&to.file, options, |done, total| {
+            bar.at(done, total);
+            ControlFlow::Continue(())
+        })
+        .map_err(|e| match e.kind() {
+            ErrorKind::AlreadyExists => Failure::from(e).instead("--force overwrites it"),
+            _ => e.into(),
+        })?;
+    drop(bar);
+    told("cp", &to.file, report, session)
 }
 
 fn same_file(a: &Path, b: &Path) -> bool {

@@ -7,7 +7,7 @@
 use std::io::Write;
 
 use clap::Args;
-use orthant::{DynArray, Group, Json, ObjectKind, Region, RegionItem};
+use orthant::{DynArray, Group, Json, ObjectKind, Region, RegionItem, Snapshot};
 use sha2::{Digest as _, Sha256};
 
 use crate::describe;
@@ -33,32 +33,45 @@ pub(crate) struct Digest {
 pub(crate) fn run(args: &Digest, session: &Session) -> Result<()> {
     let target = Target::with_path(&args.target, args.path.as_deref())?.whole()?;
     let snapshot = session.snapshot(&target.file)?;
-    let mut taking = Taking {
-        session,
-        whole: Sha256::new(),
-        arrays: Vec::new(),
-    };
-    match super::info::kind(&snapshot, &target)? {
-        ObjectKind::Array => taking.array(&snapshot.dyn_array(&target.path)?)?,
-        ObjectKind::Group => {
-            let group = snapshot.group(&target.path)?;
-            taking.group(&group)?;
-            for member in group.walk()? {
-                let member = member?;
-                match member.kind {
-                    ObjectKind::Group => taking.group(&snapshot.group(&member.path)?)?,
-                    ObjectKind::Array => taking.array(&snapshot.dyn_array(&member.path)?)?,
-                }
-            }
-        }
-    }
-    taking.answer()
+    Taking::of(&snapshot, &target, session)?.answer()
+}
+
+/// The digest of a whole container.
+pub(super) fn container(snapshot: &Snapshot, session: &Session) -> Result<[u8; 32]> {
+    let root = Target::with_path("", Some(""))?;
+    let taken = Taking::of(snapshot, &root, session)?;
+    Ok(taken.whole.finalize().into())
 }
 
 struct Taking<'a> {
     session: &'a Session,
     whole: Sha256,
     arrays: Vec<(String, String)>,
+}
+
+impl<'a> Taking<'a> {
+    fn of(snapshot: &Snapshot, target: &Target, session: &'a Session) -> Result<Self> {
+        let mut taking = Taking {
+            session,
+            whole: Sha256::new(),
+            arrays: Vec::new(),
+        };
+        match super::info::kind(snapshot, target)? {
+            ObjectKind::Array => taking.array(&snapshot.dyn_array(&target.path)?)?,
+            ObjectKind::Group => {
+                let group = snapshot.group(&target.path)?;
+                taking.group(&group)?;
+                for member in group.walk()? {
+                    let member = member?;
+                    match member.kind {
+                        ObjectKind::Group => taking.group(&snapshot.group(&member.path)?)?,
+                        ObjectKind::Array => taking.array(&snapshot.dyn_array(&member.path)?)?,
+                    }
+                }
+            }
+        }
+        Ok(taking)
+    }
 }
 
 impl Taking<'_> {

@@ -4,9 +4,11 @@ pub(crate) mod advance;
 pub(crate) mod append;
 pub(crate) mod attr;
 pub(crate) mod check;
+pub(crate) mod compact;
 pub(crate) mod completions;
 pub(crate) mod cp;
 pub(crate) mod create;
+pub(crate) mod diff;
 pub(crate) mod digest;
 pub(crate) mod explain;
 pub(crate) mod get;
@@ -52,7 +54,9 @@ pub(crate) fn run(verb: &Verb, session: &Session) -> Result<()> {
         Verb::Explain(args) => explain::run(args, session),
         Verb::Check(args) => check::run(args, session),
         Verb::Stat(args) => stat::run(args, session),
+        Verb::Diff(args) => diff::run(args, session),
         Verb::Digest(args) => digest::run(args, session),
+        Verb::Compact(args) => compact::run(args, session),
         Verb::Completions(args) => completions::run(args),
         Verb::Man(args) => man::run(args),
     }

@@ -18,6 +18,7 @@ mod numbers;
 mod objects;
 mod pictures;
 mod reading;
+mod shipping;
 mod storing;
 mod whole;
 mod writing;
