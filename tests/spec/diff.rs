@@ -130,8 +130,8 @@ fn ten_scattered_chunks_of_a_million_cost_their_paths_in_both_trees_and_no_paylo
         reads.iter().all(|at| !stored.contains(at)),
         "a payload was read"
     );
-    // The roots were read at opening.
-    let nodes = reads.iter().filter(|at| **at >= 0x3000).count() + 2;
+    // The old root was read at opening; the new one was too, but by another handle, and is among the reads again.
+    let nodes = reads.iter().filter(|at| **at >= 0x3000).count() + 1;
     println!("{nodes} nodes read over both trees");
     assert!(nodes <= 45, "{nodes} nodes");
 }
