@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::medium::{fresh, fresh_with, held_exact, held_with};
 use orthant::{
     Array, ArraySpec, ChunkState, Codec, Container, Domain, OpenOptions, ReadPath, Receipt, Region,
     region,
@@ -9,7 +10,7 @@ use orthant::{
 
 /// The bytes of a container with one array, whose cells count up from 1.
 fn container(spec: ArraySpec<f32>) -> Vec<u8> {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let a = w.create_array("a", spec).unwrap();
     let n = usize::try_from(a.domain().unwrap().element_count().unwrap()).unwrap();
@@ -20,10 +21,7 @@ fn container(spec: ArraySpec<f32>) -> Vec<u8> {
 }
 
 fn open(bytes: &[u8], cache: u64) -> (Container, Array<f32>) {
-    let c = OpenOptions::new()
-        .cache_bytes(cache)
-        .from_bytes(bytes.to_vec())
-        .unwrap();
+    let c = held_with(&OpenOptions::new().cache_bytes(cache), bytes.to_vec()).unwrap();
     let a = c.snapshot().unwrap().array::<f32>("a").unwrap();
     (c, a)
 }
@@ -97,7 +95,7 @@ fn a_cache_smaller_than_the_working_set_costs_decodes_and_nothing_else() {
 /// Row 4, of which almost all is absent: what is fetched and kept does not depend on the shard's length.
 #[test]
 fn one_cell_of_a_huge_shard_costs_its_index_and_one_inner_chunk() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let spec = ArraySpec::<u8>::new(region![0..1 << 30])
         .chunks([1 << 16])
@@ -254,10 +252,7 @@ fn counters_of_random_reads_equal_a_model() {
     let lists = ["raw", "zstd:1", "shuffle,lz4", "zlib:1,crc32c", "bytes:big"];
     for (i, list) in lists.iter().enumerate() {
         for shards in [false, true] {
-            let c = OpenOptions::new()
-                .cache_bytes(0)
-                .create_in_memory()
-                .unwrap();
+            let c = fresh_with(&OpenOptions::new().cache_bytes(0));
             let w = c.writer().unwrap();
             let spec = ArraySpec::<f32>::new(region![-30..50, -20..44])
                 .origin([3, -5])
@@ -277,10 +272,7 @@ fn counters_of_random_reads_equal_a_model() {
             w.commit().unwrap();
             let a = c.snapshot().unwrap().array::<f32>("a").unwrap();
             let whole = a.read_vec(Region::all()).unwrap();
-            let c = OpenOptions::new()
-                .cache_bytes(0)
-                .from_bytes(c.to_bytes().unwrap())
-                .unwrap();
+            let c = held_exact(&OpenOptions::new().cache_bytes(0), c.to_bytes().unwrap());
             let a = c.snapshot().unwrap().array::<f32>("a").unwrap();
             let mut model = Model::new(a, i == 0 && !shards);
             for n in 0..1000 {

@@ -2,10 +2,9 @@
 
 use std::time::Instant;
 
-use orthant::{
-    ArraySpec, Block, ChunkState, Codec, Container, Domain, DynArray, Elements, Region, region,
-};
+use orthant::{ArraySpec, Block, ChunkState, Codec, Domain, DynArray, Elements, Region, region};
 
+use crate::medium::fresh;
 use crate::support::{array, writer};
 
 #[test]
@@ -34,7 +33,7 @@ fn chunk_coordinates_are_listed_without_looking_at_what_is_stored() {
 /// Row 7.
 #[test]
 fn present_chunks_of_a_huge_grid_are_found_by_what_is_stored() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let spec = ArraySpec::<u8>::new(region![0..1000, 0..1000, 0..1000])
         .chunks([1, 1, 1])
@@ -123,10 +122,7 @@ fn encoded_bytes_go_in_as_they_come_out_and_wrong_ones_are_refused() {
 
 #[test]
 fn an_array_is_copied_to_another_container_without_decoding() {
-    let (from, to) = (
-        Container::in_memory().unwrap(),
-        Container::in_memory().unwrap(),
-    );
+    let (from, to) = (fresh(), fresh());
     let w = from.writer().unwrap();
     let spec = ArraySpec::<f32>::new(region![-10..10, 0..10])
         .chunks([2, 5])

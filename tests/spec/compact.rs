@@ -14,6 +14,7 @@ use orthant::{
 
 use crate::crash::{NAME, apply, change, content, name, pieces, subsets};
 use crate::disk::{Disk, EIO, ENOSPC, Fault, Op, Random, Sabotage};
+use crate::medium::{fresh, held};
 use crate::support::{coords, scratch, verify};
 
 fn go_on(_: u64, _: u64) -> ControlFlow<()> {
@@ -395,7 +396,7 @@ fn in_memory_there_is_nothing_to_replace_and_bytes_to_copy_to() {
         .unwrap()
         .copy_to_bytes(CopyOptions::new())
         .unwrap();
-    let copy = Container::from_bytes(bytes).unwrap();
+    let copy = held(bytes).unwrap();
     verify(&copy);
     assert_eq!(copy.snapshot().unwrap().generation(), 4);
 }
@@ -403,7 +404,7 @@ fn in_memory_there_is_nothing_to_replace_and_bytes_to_copy_to() {
 /// The same content, written in the order that `seed` gives, with or without detours.
 fn written(seed: u64, detours: bool) -> Container {
     let mut random = Random::new(seed);
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let mut paths = vec!["b/x", "a", "b/y/z", "c"];
     for i in (1..paths.len()).rev() {
@@ -482,7 +483,7 @@ fn an_archive_is_a_function_of_content_identity_and_time_alone() {
             "order {seed}"
         );
     }
-    let c = Container::from_bytes(first.clone()).unwrap();
+    let c = held(first.clone()).unwrap();
     verify(&c);
     let s = c.snapshot().unwrap();
     assert_eq!(s.generation(), 2);
@@ -491,7 +492,7 @@ fn an_archive_is_a_function_of_content_identity_and_time_alone() {
     let again = ArchiveOptions::new(*b"0123456789abcdef");
     assert_eq!(s.archive_to_bytes(again).unwrap(), first);
     // Through a compacted copy, and a copy of that.
-    let copy = Container::from_bytes(s.copy_to_bytes(CopyOptions::new()).unwrap()).unwrap();
+    let copy = held(s.copy_to_bytes(CopyOptions::new()).unwrap()).unwrap();
     assert_eq!(archive(&copy), first);
     // Other content, other bytes.
     let other = written(1, false);

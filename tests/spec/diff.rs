@@ -5,10 +5,9 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use orthant::testing::{FileId, Memory, Storage};
-use orthant::{
-    ArraySpec, Aspect, Codec, Container, DiffOptions, OpenOptions, Snapshot, Writer, region,
-};
+use orthant::{ArraySpec, Aspect, Codec, DiffOptions, OpenOptions, Snapshot, Writer, region};
 
+use crate::medium::fresh;
 use crate::support::{extents, reopened};
 
 /// Each respect in which something differs, as `path what`, and the chunks of it.
@@ -82,7 +81,7 @@ impl Storage for Counted {
 #[test]
 fn ten_scattered_chunks_of_a_million_cost_their_paths_in_both_trees_and_no_payload() {
     let medium = Arc::new(Counted {
-        memory: Memory::from_bytes(Container::in_memory().unwrap().to_bytes().unwrap()),
+        memory: Memory::from_bytes(fresh().to_bytes().unwrap()),
         reads: Mutex::default(),
     });
     let open = || {
@@ -153,7 +152,7 @@ fn ocean(w: &Writer, codec: Codec) {
 
 #[test]
 fn two_generations_differ_in_what_was_committed_between_them() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     ocean(&w, Codec::zstd(3));
     let old = c.snapshot().unwrap();
@@ -198,7 +197,7 @@ fn two_generations_differ_in_what_was_committed_between_them() {
 
 #[test]
 fn a_chunk_that_was_written_again_with_the_same_elements_is_not_changed() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     ocean(&w, Codec::zstd(3));
     let old = c.snapshot().unwrap();
@@ -213,7 +212,7 @@ fn a_chunk_that_was_written_again_with_the_same_elements_is_not_changed() {
 #[test]
 fn equal_content_is_equal_in_any_encoding_and_any_chunks() {
     let make = |spec: ArraySpec<i32>| {
-        let c = Container::in_memory().unwrap();
+        let c = fresh();
         let w = c.writer().unwrap();
         let a = w.create_array("a", spec.fill(-1)).unwrap();
         let data: Vec<i32> = (0..400).map(|i| i % 37 - 1).collect();
@@ -264,7 +263,7 @@ fn equal_content_is_equal_in_any_encoding_and_any_chunks() {
 #[test]
 fn equal_checksums_decide_without_a_decode() {
     let make = |last: u8| {
-        let c = Container::in_memory().unwrap();
+        let c = fresh();
         let w = c.writer().unwrap();
         let spec = ArraySpec::<i32>::new(region![0..20])
             .chunks([10])
@@ -286,7 +285,7 @@ fn equal_checksums_decide_without_a_decode() {
 #[test]
 fn type_fill_and_axes_are_told_apart_from_elements() {
     let make = |f: &dyn Fn(&Writer)| {
-        let c = Container::in_memory().unwrap();
+        let c = fresh();
         let w = c.writer().unwrap();
         f(&w);
         w.commit().unwrap();

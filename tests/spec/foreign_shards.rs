@@ -1,11 +1,12 @@
 //! Shards of other software, taken over byte for byte, and shards that are wrong.
 
 use orthant::{
-    Codec, CodecSpec, Container, DataType, Domain, DynArray, DynArraySpec, Error, ErrorKind, Json,
-    Limits, OpenOptions, ReadPath, Region, Writer, region,
+    Codec, CodecSpec, DataType, Domain, DynArray, DynArraySpec, Error, ErrorKind, Json, Limits,
+    OpenOptions, ReadPath, Region, Writer, region,
 };
 use serde_json::Value;
 
+use crate::medium::{fresh, held, held_with};
 use crate::support::{data, ints, npy_tail};
 
 fn uints(v: &Value) -> Vec<u64> {
@@ -46,7 +47,7 @@ fn bytes(a: &DynArray, region: &Region) -> Vec<u8> {
 /// Takes a shard's payloads over, and reads them whole and in parts.
 fn check(entry: &Value, chunks: &[(Vec<i64>, Vec<u8>)]) {
     let name = format!("{} {}", entry["maker"], entry["place"]);
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let a = create(&w, entry, &entry["chunk_shape"]).unwrap();
     for (coord, payload) in chunks {
@@ -78,10 +79,7 @@ fn check(entry: &Value, chunks: &[(Vec<i64>, Vec<u8>)]) {
             "{name}: {receipt:?}"
         );
     }
-    let apart = OpenOptions::new()
-        .cache_bytes(0)
-        .from_bytes(c.to_bytes().unwrap())
-        .unwrap();
+    let apart = held_with(&OpenOptions::new().cache_bytes(0), c.to_bytes().unwrap()).unwrap();
     let a = apart.snapshot().unwrap().dyn_array("a").unwrap();
     let (block, receipt) = a.read_with_receipt(&one).unwrap();
     assert_eq!(
@@ -109,7 +107,7 @@ fn shards_of_other_software_read_right_whole_and_in_parts() {
     for entry in &entries {
         let codecs = entry["codecs"].to_string();
         if codecs.contains("blosc") {
-            let w = Container::in_memory().unwrap().writer().unwrap();
+            let w = fresh().writer().unwrap();
             let e = create(&w, entry, &entry["chunk_shape"]).unwrap_err();
             assert_eq!(e.kind(), ErrorKind::Unsupported);
             assert!(e.to_string().contains("blosc"), "{e}");
@@ -148,7 +146,7 @@ fn case(name: &str) -> (Writer, DynArray, Value) {
     let text = std::fs::read_to_string(data(&format!("shards/{name}.json"))).unwrap();
     let case: Value = serde_json::from_str(&text).unwrap();
     let document = &case["array_metadata"];
-    let w = Container::in_memory().unwrap().writer().unwrap();
+    let w = fresh().writer().unwrap();
     let shape = &document["chunk_grid"]["configuration"]["chunk_shape"];
     let a = create(&w, document, shape).unwrap();
     for (key, file) in case["files"].as_object().unwrap() {
@@ -177,7 +175,7 @@ fn every_row_of_a_shard_without_checksums_is_read_by_itself() {
     }
     // The first touch of a shard verified it whole; what follows fetches its rows alone.
     let snap = {
-        let c = Container::from_bytes(Container::in_memory().unwrap().to_bytes().unwrap()).unwrap();
+        let c = held(fresh().to_bytes().unwrap()).unwrap();
         let copy = c.writer().unwrap();
         a.copy_array_to(&copy, "b").unwrap();
         copy.commit().unwrap();
@@ -225,7 +223,7 @@ fn the_last_value_of_a_short_shard_is_read() {
 }
 
 fn three_shards() -> (Vec<u8>, Vec<orthant::ChunkExtent>) {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let spec = orthant::ArraySpec::<u32>::new(region![0..48, 0..16])
         .chunks([4, 4])
@@ -244,7 +242,7 @@ fn three_shards() -> (Vec<u8>, Vec<orthant::ChunkExtent>) {
 
 /// Reads every inner chunk by itself; answers those that cannot be read, with their errors.
 fn unreadable(bytes: Vec<u8>) -> Vec<(Vec<i64>, Error)> {
-    let c = Container::from_bytes(bytes).unwrap();
+    let c = held(bytes).unwrap();
     let a = c.snapshot().unwrap().array::<u32>("sub/a").unwrap();
     let mut bad = Vec::new();
     for y in (0..48).step_by(4) {
@@ -282,7 +280,7 @@ fn a_flipped_bit_takes_one_inner_chunk_or_one_shard_and_is_named() {
         "{e}"
     );
     // Whole reads of that shard fail, writes into it too, and nothing damaged is taken over.
-    let c = Container::from_bytes(one).unwrap();
+    let c = held(one).unwrap();
     let w = c.writer().unwrap();
     let a = w.array::<u32>("sub/a").unwrap();
     assert!(a.read_vec(region![16..32, ..]).unwrap_err().is_corruption());
@@ -307,7 +305,7 @@ fn a_flipped_bit_takes_one_inner_chunk_or_one_shard_and_is_named() {
 
 #[test]
 fn a_forged_shard_is_an_error_that_names_shard_and_inner_chunk_and_never_a_wrong_value() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let spec = orthant::ArraySpec::<u8>::new(region![0..8])
         .chunks([2])

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::medium::held;
 use orthant::testing::Raw;
 use orthant::{
     AttributeValue, Attributes, ChunkState, CodecSpec, Container, DataType, DynArray, Elements,
@@ -45,10 +46,7 @@ fn ways(path: &Path) -> Vec<(&'static str, Result<Container>)> {
     vec![
         ("map", read(ReadVia::Mmap)),
         ("reads", read(ReadVia::Pread)),
-        (
-            "memory",
-            Container::from_bytes(std::fs::read(path).unwrap()),
-        ),
+        ("memory", held(std::fs::read(path).unwrap())),
         ("untrusted", OpenOptions::untrusted().open(path)),
     ]
 }
@@ -441,7 +439,7 @@ fn golden_files_without_faults_take_a_commit_and_keep_their_values() {
         if error_of(&want).is_some() {
             continue;
         }
-        let container = Container::from_bytes(std::fs::read(&path).unwrap()).unwrap();
+        let container = held(std::fs::read(&path).unwrap()).unwrap();
         let writer = container.writer().unwrap();
         let attributes = writer.root().attributes();
         attributes.set("later still", 1_i64).unwrap();
@@ -452,7 +450,7 @@ fn golden_files_without_faults_take_a_commit_and_keep_their_values() {
         writer.remove("made by a test", false).unwrap();
         writer.commit().unwrap();
         let bytes = container.to_bytes().unwrap();
-        let again = Container::from_bytes(bytes.clone()).unwrap();
+        let again = held(bytes.clone()).unwrap();
         check_objects(
             &again.snapshot().unwrap(),
             want.get("objects").unwrap(),

@@ -4,6 +4,7 @@ use orthant::{
     Array, ArraySpec, Block, ChunkState, Codec, Container, DataType, Elements, Region, region,
 };
 
+use crate::medium::fresh;
 use crate::support::{array, coords, extents, reopened, scratch, verify, writer};
 
 /// The 3 x 3 array of the founding text, a row added below and one above, a column left and right.
@@ -84,7 +85,7 @@ fn a_three_by_three_array_grown_at_all_edges_rewrites_only_chunks_that_the_slab_
 
 #[test]
 fn prepending_a_row_to_a_thousand_rewrites_the_edge_row_of_chunks_alone() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let spec = ArraySpec::<f32>::new(region![0..1000, 0..1000]).chunks([100, 100]);
     let a = array(&w, spec.codecs(Codec::raw_profile()));
@@ -225,7 +226,7 @@ fn a_rolling_window_encodes_each_chunk_about_once() {
 /// Every record whose commit has returned is right after a reopen, at each commit.
 #[test]
 fn every_committed_record_of_a_stream_is_there_after_a_reopen() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let x = w
         .create_array(
@@ -318,7 +319,7 @@ fn trimmed_and_grown_again_reads_fill_on_every_edge_and_corner_in_every_state() 
             }) {
                 let commit = tried % 2 == 0;
                 tried += 1;
-                let c = Container::in_memory().unwrap();
+                let c = fresh();
                 let w = c.writer().unwrap();
                 let a = in_state(&w, state, fill);
                 let before = a.read_vec(Region::all()).unwrap();
@@ -359,7 +360,7 @@ fn trimmed_and_grown_again_reads_fill_on_every_edge_and_corner_in_every_state() 
 #[test]
 fn growth_past_the_limit_of_indexes_names_it_and_changes_nothing() {
     let limit = (1_i64 << 62) - 2;
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let a = array(
         &w,

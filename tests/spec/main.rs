@@ -26,6 +26,7 @@ mod founding_text;
 mod golden;
 mod growth;
 mod heap;
+mod medium;
 mod model;
 mod rechunk;
 mod second_reader;

@@ -15,6 +15,7 @@ use orthant::{
 };
 
 use crate::disk::Random;
+use crate::medium::{fresh, held};
 use crate::support::verify;
 
 const INDEX_MAX: i64 = (1 << 62) - 2;
@@ -450,7 +451,7 @@ impl Run<'_> {
                 };
                 OpenOptions::new().via(via).open(path).unwrap()
             }
-            None => Container::from_bytes(self.container.to_bytes().unwrap()).unwrap(),
+            None => held(self.container.to_bytes().unwrap()).unwrap(),
         };
         self.model = self.committed.clone();
         self.writer = Some(self.container.writer().unwrap());
@@ -551,7 +552,7 @@ fn life(random: &mut Random, steps: u64, folder: &std::path::Path) {
     let path = (random.below(4) == 0).then(|| folder.join(format!("{}.orth", random.next())));
     let container = match &path {
         Some(path) => Container::create(path).unwrap(),
-        None => Container::in_memory().unwrap(),
+        None => fresh(),
     };
     let writer = container.writer().unwrap();
     let ranges = domain.iter().map(|r| r.0..r.1);
@@ -636,7 +637,7 @@ fn a_million_random_operations_agree_with_a_dense_model() {
 /// chunks took the one for the other. Nothing uncommitted is cached now.
 #[test]
 fn a_chunk_written_after_an_abort_is_not_the_aborted_one() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let spec = DynArraySpec::new(DataType::Uint8, Domain::new([0..4]).unwrap())
         .chunks([4])

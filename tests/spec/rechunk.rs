@@ -2,9 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use orthant::{
-    ArraySpec, Codec, Container, DynArray, Elements, OpenOptions, Rechunk, Region, region,
-};
+use crate::medium::fresh;
+use orthant::{ArraySpec, Codec, Container, DynArray, Elements, Rechunk, Region, region};
 
 fn bytes(a: &DynArray) -> Elements {
     a.read(Region::all()).unwrap().elements
@@ -12,7 +11,7 @@ fn bytes(a: &DynArray) -> Elements {
 
 #[test]
 fn an_array_in_other_chunks_and_shards_reads_the_same_and_keeps_its_attributes() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let spec = ArraySpec::<i16>::new(region![-13..50, 7..60])
         .chunks([8, 10])
@@ -66,7 +65,7 @@ fn an_array_in_other_chunks_and_shards_reads_the_same_and_keeps_its_attributes()
 
 #[test]
 fn ending_a_rechunk_early_changes_nothing_and_it_keeps_nothing_in_the_cache() {
-    let c = OpenOptions::new().create_in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let spec = ArraySpec::<String>::new(region![0..100]).chunks([7]);
     let a = w.create_array("a", spec).unwrap();
@@ -116,7 +115,7 @@ fn sheets(w: &orthant::Writer, name: &str, n: i64) -> DynArray {
 
 #[test]
 fn sheets_become_rods_with_each_chunk_decoded_once_in_a_hundredth_of_the_memory() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let a = sheets(&w, "a", 40);
     let want = bytes(&a);
@@ -149,7 +148,7 @@ fn sheets_become_rods_with_each_chunk_decoded_once_in_a_hundredth_of_the_memory(
 
 #[test]
 fn texts_go_through_two_passes_and_an_end_in_the_second_changes_nothing() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let spec = ArraySpec::<String>::new(region![0..30, 0..30]).chunks([1, 30]);
     let a = w.create_array("a", spec).unwrap();
@@ -181,7 +180,7 @@ fn texts_go_through_two_passes_and_an_end_in_the_second_changes_nothing() {
 
 #[test]
 fn a_write_beside_a_rechunk_is_found_and_nothing_has_changed() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let a = sheets(&w, "a", 8);
     let before = a.chunks().unwrap();
@@ -201,7 +200,7 @@ fn a_write_beside_a_rechunk_is_found_and_nothing_has_changed() {
 
 #[test]
 fn a_damaged_chunk_ends_a_rechunk_by_name_and_nothing_has_changed() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let a = sheets(&w, "a", 8);
     let mut bad = a.encoded_chunk(&[2, 0, 0]).unwrap().unwrap();

@@ -9,6 +9,7 @@ use orthant::{
     region,
 };
 
+use crate::medium::{fresh, fresh_exact};
 use crate::support::{array, writer};
 
 /// A medium that counts requests for parts of itself.
@@ -87,7 +88,7 @@ fn committed(w: &Writer, c: &Container) -> Vec<u8> {
 
 #[test]
 fn three_inner_chunks_cost_the_index_once_and_their_own_bytes_each_time() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh_exact(&OpenOptions::new());
     let w = c.writer().unwrap();
     row_one(&w);
     w.commit().unwrap();
@@ -120,7 +121,7 @@ fn three_inner_chunks_cost_the_index_once_and_their_own_bytes_each_time() {
 
 #[test]
 fn a_medium_that_reads_ranges_is_asked_for_ranges_and_any_other_for_the_shard() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     row_one(&w);
     let bytes = committed(&w, &c);
@@ -176,7 +177,7 @@ fn a_medium_that_reads_ranges_is_asked_for_ranges_and_any_other_for_the_shard() 
 /// C67: u16 (64,64,64), one shard of 8 x 8 x 8.
 #[test]
 fn one_inner_chunk_costs_one_inner_chunk() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh_exact(&OpenOptions::new());
     let w = c.writer().unwrap();
     let spec = ArraySpec::<u16>::new(region![0..64, 0..64, 0..64])
         .chunks([8, 8, 8])
@@ -322,7 +323,7 @@ fn a_cut_shard_forgets_what_is_outside_and_recodes_its_edge_alone() {
 
 #[test]
 fn a_snapshot_never_sees_another_generations_bytes() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let a = row_one(&w);
     w.commit().unwrap();

@@ -8,11 +8,12 @@ use orthant::{
     region,
 };
 
+use crate::medium::fresh;
 use crate::support::{reopened, verify};
 
 /// A container whose array `a` of ten elements holds the number of its commit, written by [`step`].
 fn numbered() -> (Container, Writer) {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     w.create_array("a", ArraySpec::<i32>::new(region![-5..5]).chunks([4]))
         .unwrap();

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::medium::{fresh, held};
 use orthant::testing::Raw;
 use orthant::{ArraySpec, CheckLevel, ChunkState, Container, DynArray, Element, Problem, Writer};
 use serde_json::Value;
@@ -50,7 +51,7 @@ pub fn npy(name: &str) -> Vec<u8> {
 
 /// A container in memory with a writer.
 pub fn writer() -> Writer {
-    Container::in_memory().unwrap().writer().unwrap()
+    fresh().writer().unwrap()
 }
 
 /// A new array `a` in a container of its own.
@@ -66,7 +67,7 @@ pub fn npy_tail(name: &str, len: usize) -> Vec<u8> {
 
 /// The container as one who opens its bytes finds it.
 pub fn reopened(c: &Container) -> Container {
-    Container::from_bytes(c.to_bytes().unwrap()).unwrap()
+    held(c.to_bytes().unwrap()).unwrap()
 }
 
 /// Everything that `check` says about the newest generation, every chunk decoded.
@@ -95,7 +96,7 @@ pub fn with_payload(c: &Container, id: u64, coord: &[i64], payload: &[u8]) -> Co
     let w = raw.writer().unwrap();
     w.put_chunk(id, coord, payload).unwrap();
     w.commit().unwrap();
-    Container::from_bytes(raw.to_bytes().unwrap()).unwrap()
+    held(raw.to_bytes().unwrap()).unwrap()
 }
 
 /// Coordinates of the chunks that have an entry, in key order.

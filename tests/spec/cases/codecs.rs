@@ -8,11 +8,12 @@ use orthant::{
 };
 
 use crate::heap::peak_of;
+use crate::medium::fresh;
 use crate::support::{array, data, hex, json, timed, with_payload, within, writer};
 
 /// A container with one array `a` of `n` bytes in one chunk, and the payload of that chunk.
 fn bytes_in_one_chunk(n: u64, codecs: &[Codec], cells: &[u8]) -> (Container, Vec<u8>) {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let end = i64::try_from(n).unwrap();
     let spec = ArraySpec::<u8>::new(region![0..end])
@@ -133,7 +134,7 @@ fn c61_delta_works_on_whole_samples() {
             other => panic!("{other}"),
         };
         let n = raw.len() / size;
-        let c = Container::in_memory().unwrap();
+        let c = fresh();
         let w = c.writer().unwrap();
         let big = code.starts_with('>');
         // The filter runs before the byte order is chosen, so a big-endian payload holds the same differences.

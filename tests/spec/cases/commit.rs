@@ -11,6 +11,7 @@ use orthant::{
 };
 
 use crate::disk::{Disk, Op, Random, Sabotage};
+use crate::medium::{fresh, held};
 use crate::support::{array, child, child_work, scratch, timed, verify, within};
 
 const ROWS: i64 = 1000;
@@ -237,7 +238,7 @@ fn everything(c: &Container) -> orthant::Result<String> {
 }
 
 fn c89_sample() -> (Vec<u8>, Vec<String>) {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let mut states = vec![everything(&c).unwrap()];
     w.create_group("g")
@@ -278,7 +279,7 @@ fn c89_every_flipped_byte_is_noticed_or_means_nothing() {
         for xor in [0x01, 0xFF] {
             let mut damaged = bytes.clone();
             damaged[at] ^= xor;
-            let Ok(c) = Container::from_bytes(damaged) else {
+            let Ok(c) = held(damaged) else {
                 continue;
             };
             let Ok(found) = everything(&c) else { continue };

@@ -1,10 +1,11 @@
 //! Area C: fill value and absent chunks.
 
 use orthant::{
-    ArraySpec, AttributeValue, ChunkState, Container, DataType, DynArraySpec, Elements, ErrorKind,
-    Limits, Region, region,
+    ArraySpec, AttributeValue, ChunkState, DataType, DynArraySpec, Elements, ErrorKind, Limits,
+    Region, region,
 };
 
+use crate::medium::{fresh, held};
 use crate::support::{array, coords, json, reopened, writer};
 
 #[test]
@@ -20,7 +21,7 @@ fn c22_negative_zero_is_not_zero() {
     let must: Vec<Vec<i64>> =
         serde_json::from_value(case["chunks_that_must_be_stored"].clone()).unwrap();
     let read = |cells: &[f32], fill: f32| {
-        let c = Container::in_memory().unwrap();
+        let c = fresh();
         let w = c.writer().unwrap();
         let spec = ArraySpec::<f32>::new(region![0..6]).chunks([2]).fill(fill);
         array(&w, spec).write_slice(Region::all(), cells).unwrap();
@@ -63,7 +64,7 @@ fn c22_the_imaginary_sign_counts_too() {
 
 #[test]
 fn c24_overwriting_with_fill_removes_what_was_stored() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let a = array(
         &w,
@@ -147,7 +148,7 @@ fn c27_integers_beyond_two_to_the_53_keep_every_digit() {
         let texts = v.as_array().unwrap().iter();
         texts.map(|t| t.as_str().unwrap().to_owned()).collect()
     };
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let i: Vec<i64> = numbers(&case["i"])
         .iter()
@@ -223,7 +224,7 @@ fn c29_the_fill_is_one_value_and_no_limit() {
 
 #[test]
 fn c31_written_is_told_from_never_written_without_reading_a_payload() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let a = array(&w, ArraySpec::<i16>::new(region![0..30]).chunks([10]));
     a.write_slice(region![0..10], &[0; 10]).unwrap();
@@ -253,7 +254,7 @@ fn c31_written_is_told_from_never_written_without_reading_a_payload() {
         panic!("chunk 1 has a payload")
     };
     bytes[usize::try_from(offset).unwrap()] ^= 1;
-    let damaged = Container::from_bytes(bytes).unwrap().snapshot().unwrap();
+    let damaged = held(bytes).unwrap().snapshot().unwrap();
     let a = damaged.array::<i16>("a").unwrap();
     assert_eq!(coords(&a), [[0], [1]]);
     assert!(a.read_vec(region![10..20]).unwrap_err().is_corruption());

@@ -1,12 +1,13 @@
 //! Area A: grid arithmetic and ragged edges.
 
-use orthant::{Array, ArraySpec, Codec, Container, ErrorKind, Region, region};
+use orthant::{Array, ArraySpec, Codec, ErrorKind, Region, region};
 
+use crate::medium::fresh;
 use crate::support::{array, coords, extents, npy, reopened, writer};
 
 #[test]
 fn c01_prepending_less_than_a_chunk_moves_no_payload() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let a = array(
         &w,
@@ -44,7 +45,7 @@ fn c02_a_short_last_chunk_keeps_its_ones() {
         .iter()
         .map(|b| f64::from_le_bytes(*b))
         .collect();
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let spec = ArraySpec::<f64>::new(region![0..2150])
         .chunks([100])
@@ -152,7 +153,7 @@ fn c06_a_domain_below_zero_uses_floor_division() {
 
 #[test]
 fn c08_a_chunk_longer_than_the_axis_takes_appends() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let a = array(&w, ArraySpec::<i64>::new(region![0..5]).chunks([512]));
     a.write_slice(Region::all(), &[10, 20, 30, 40, 50]).unwrap();

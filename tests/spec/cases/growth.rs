@@ -5,13 +5,14 @@ use std::time::Duration;
 use orthant::{Array, ArraySpec, Codec, Container, ErrorKind, Region, region};
 
 use crate::heap::peak_of;
+use crate::medium::{fresh, held};
 use crate::support::{array, coords, extents, reopened, timed, verify, within, writer};
 
 #[test]
 fn c11_what_a_shrink_cut_never_returns() {
     for commit in [false, true] {
         for fill in [0, 9] {
-            let c = Container::in_memory().unwrap();
+            let c = fresh();
             let w = c.writer().unwrap();
             let step = || {
                 if commit {
@@ -154,7 +155,7 @@ fn c18_growing_never_walks_the_grid() {
 
 #[test]
 fn c19_appends_of_any_length_into_a_compressed_tail() {
-    let mut c = Container::in_memory().unwrap();
+    let mut c = fresh();
     let mut n = 0_i32;
     {
         let w = c.writer().unwrap();
@@ -204,7 +205,7 @@ fn c20_padding_never_becomes_data() {
 
 #[test]
 fn c21_shrinking_below_a_chunk_and_to_nothing() {
-    let mut c = Container::in_memory().unwrap();
+    let mut c = fresh();
     let open = |c: &Container| c.writer().unwrap();
     let w = open(&c);
     let spec = ArraySpec::<f32>::new(region![0..250])
@@ -239,7 +240,7 @@ fn c21_shrinking_below_a_chunk_and_to_nothing() {
 
 #[test]
 fn c109_a_rolling_window_writes_one_chunk_a_step() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let spec = ArraySpec::<f32>::new(region![0..30, 0..100]).chunks([1, 100]);
     let a = array(&w, spec.fill(-0.5).codecs(Codec::raw_profile()));
@@ -278,7 +279,7 @@ fn c109_a_rolling_window_writes_one_chunk_a_step() {
 
 #[test]
 fn the_errors_of_growing_name_the_axis_and_change_nothing() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let scalar = w
         .create_array("scalar", ArraySpec::<i32>::new(region![]))
@@ -338,7 +339,7 @@ fn the_errors_of_growing_name_the_axis_and_change_nothing() {
     let r = reopened(&c).snapshot().unwrap().array::<i32>("a").unwrap();
     assert_eq!(r.read_vec(Region::all()).unwrap(), [1; 20]);
     assert_eq!(extents(&a), {
-        let old = Container::from_bytes(before).unwrap().snapshot().unwrap();
+        let old = held(before).unwrap().snapshot().unwrap();
         extents(&old.array::<i32>("a").unwrap())
     });
 }

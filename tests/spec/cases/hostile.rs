@@ -5,6 +5,7 @@ use std::time::Duration;
 use orthant::testing::Raw;
 use orthant::{ArraySpec, Container, ErrorKind, ObjectKind, Region, region};
 
+use crate::medium::{fresh, held};
 use crate::support::{problems, timed, within};
 
 /// Rewrites one entry of the index, checksums kept right.
@@ -15,7 +16,7 @@ fn forged(c: &Container, changes: &[(Vec<u8>, Vec<u8>)]) -> Container {
         w.put(key, value);
     }
     w.commit().unwrap();
-    Container::from_bytes(raw.to_bytes().unwrap()).unwrap()
+    held(raw.to_bytes().unwrap()).unwrap()
 }
 
 /// A number below 65,656 as keys spell it: one byte, or a length and the rest with its highest byte first.
@@ -52,7 +53,7 @@ fn walked(c: &Container) -> (usize, Option<orthant::Error>) {
 /// node is entered (`refuse_level` among the golden files).
 #[test]
 fn c115_groups_that_contain_themselves_end_in_an_error() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     w.create_group("g/h").unwrap();
     w.commit().unwrap();
@@ -74,7 +75,7 @@ fn c115_groups_that_contain_themselves_end_in_an_error() {
 
 #[test]
 fn c115_a_chain_of_ten_thousand_groups_ends_at_the_limit_of_depth() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     for i in 0..10_000 {
         w.create_group(&format!("g{i}")).unwrap();
@@ -101,7 +102,7 @@ fn c115_a_chain_of_ten_thousand_groups_ends_at_the_limit_of_depth() {
 
 #[test]
 fn c115_slots_that_name_each_others_root_are_refused() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     w.create_group("g").unwrap();
     w.commit().unwrap();
@@ -114,13 +115,13 @@ fn c115_slots_that_name_each_others_root_are_refused() {
         let crc = crc32c::crc32c(&bytes[at..at + 252]);
         bytes[at + 252..at + 256].copy_from_slice(&crc.to_le_bytes());
     }
-    let e = Container::from_bytes(bytes).unwrap_err();
+    let e = held(bytes).unwrap_err();
     assert!(e.is_corruption(), "{e}");
 }
 
 #[test]
 fn c119_absurd_documents_are_corrupt_and_their_neighbours_usable() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let spec = ArraySpec::<i32>::new(region![0..6, 0..4]).chunks([3, 2]);
     for name in ["bad", "good"] {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use orthant::{ArraySpec, Container, ErrorKind, ObjectKind, Region, region};
 
+use crate::medium::fresh;
 use crate::support::{reopened, scratch, timed, within, writer};
 
 fn small() -> ArraySpec<i32> {
@@ -51,7 +52,7 @@ fn c75_a_slash_separates_and_is_never_part_of_a_name() {
 
 #[test]
 fn c77_names_in_any_script_come_back_byte_for_byte() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let names = ["abieluvõrdsus", "数据", "🦀 data", "שלום"];
     for (i, name) in names.iter().enumerate() {
@@ -186,7 +187,7 @@ fn c78_a_hundred_thousand_arrays_in_one_group_and_ten_thousand_in_a_hundred() {
 #[test]
 fn c79_what_is_created_again_has_nothing_of_the_old() {
     for commits in 0..2 {
-        let c = Container::in_memory().unwrap();
+        let c = fresh();
         let w = c.writer().unwrap();
         let a = w
             .create_array(

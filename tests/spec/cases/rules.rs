@@ -5,6 +5,7 @@ use orthant::{
 };
 
 use crate::disk::Random;
+use crate::medium::fresh;
 use crate::support::{array, coords, extents, reopened, scratch, verify, writer};
 
 #[test]
@@ -44,7 +45,7 @@ fn rule_2_a_cell_lies_in_the_chunk_of_floor_division_by_the_origin() {
 
 #[test]
 fn rule_3_a_cell_holds_the_bits_last_committed_else_those_of_the_fill() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let fill = f32::from_bits(0x7FC0_1234);
     let a = array(
@@ -116,7 +117,7 @@ fn rule_5_layout_never_shows() {
         (vec![100, 1], vec![3, 0], "lz4", None),
     ] {
         for commits in [1, 4] {
-            let c = Container::in_memory().unwrap();
+            let c = fresh();
             let w = c.writer().unwrap();
             let codecs = match codecs {
                 "transpose:1-0,delta,shuffle,zlib:9,crc32c" => vec![
@@ -156,7 +157,7 @@ fn rule_5_layout_never_shows() {
 
 #[test]
 fn rule_6_a_call_that_fails_changes_nothing_on_disk_or_pending() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let a = array(
         &w,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use orthant::{ArraySpec, Codec, Container, Region, region};
 
 use crate::heap::peak_of;
+use crate::medium::fresh;
 use crate::support::{scratch, timed, verify, within, writer};
 
 #[test]
@@ -45,7 +46,7 @@ fn c107_one_cell_a_chunk_stays_small_and_fast() {
 fn c112_thin_chunks_cost_at_most_ten_times_thick_ones() {
     let cells: Vec<f64> = (0..250_000).map(f64::from).collect();
     let time = |rows: u64| {
-        let c = Container::in_memory().unwrap();
+        let c = fresh();
         let w = c.writer().unwrap();
         let spec = ArraySpec::<f64>::new(region![0..5000, 0..50]).chunks([rows, 50]);
         w.create_array("a", spec.codecs(Codec::raw_profile()))

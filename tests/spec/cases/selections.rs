@@ -1,7 +1,8 @@
 //! Area E: selections.
 
-use orthant::{ArraySpec, Container, ErrorKind, Region, RegionItem, Selection, region};
+use orthant::{ArraySpec, ErrorKind, Region, RegionItem, Selection, region};
 
+use crate::medium::fresh;
 use crate::support::{array, coords, reopened, timed, verify, within, writer};
 
 #[test]
@@ -151,7 +152,7 @@ fn c49_a_chunk_extent_of_zero_is_refused_by_axis() {
 
 #[test]
 fn c50_an_array_without_axes_holds_one_element() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let a = array(&w, ArraySpec::<f64>::new(region![]).chunks([]).fill(7.5));
     assert_eq!(a.read_vec(region![]).unwrap(), [7.5]);

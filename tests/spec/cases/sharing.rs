@@ -10,6 +10,7 @@ use orthant::{
     Writer, region,
 };
 
+use crate::medium::fresh;
 use crate::support::{array, child, child_work, scratch, timed, within, writer};
 
 #[test]
@@ -251,7 +252,7 @@ fn c96_readers_beside_a_writer_see_whole_commits() {
 }
 
 fn c98_array(mib: i64) -> (Container, Array<f32>) {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let rows = mib * 4;
     let spec = ArraySpec::<f32>::new(region![0..rows, 0..65_536]).chunks([1, 65_536]);

@@ -1,10 +1,11 @@
 //! Area D: types, byte order, texts, attributes.
 
 use orthant::{
-    ArraySpec, AttributeValue, Codec, Container, DataType, DynArraySpec, Elements, ErrorKind, Json,
-    Limits, Region, TimeUnit, Tree, TypedArray, region,
+    ArraySpec, AttributeValue, Codec, DataType, DynArraySpec, Elements, ErrorKind, Json, Limits,
+    Region, TimeUnit, Tree, TypedArray, region,
 };
 
+use crate::medium::fresh;
 use crate::support::{array, hex, json, npy, reopened, with_payload, writer};
 
 #[test]
@@ -15,7 +16,7 @@ fn c32_big_endian_payloads_have_the_foreign_bytes() {
         u64::from(crc32c::crc32c(&raw)),
         case["crc32c"].as_u64().unwrap()
     );
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let big = || [Codec::bytes_big_endian()];
     let x = w
@@ -69,7 +70,7 @@ fn c35_texts_keep_their_nul() {
     let foreign = String::from_utf8(foreign).unwrap();
     assert_eq!(foreign, "a\0b\0c");
     let long = "ä".repeat(35_000);
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let attributes = w.root().attributes();
     let texts = [
@@ -100,7 +101,7 @@ fn c35_texts_keep_their_nul() {
 
 #[test]
 fn c36_a_refused_attribute_leaves_no_trace() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let attributes = w.root().attributes();
     attributes.set("x", "old").unwrap();
@@ -136,7 +137,7 @@ fn c36_a_refused_attribute_leaves_no_trace() {
 
 #[test]
 fn c38_fixed_texts_fill_their_width() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let cells = [*b"1234", *b"ab\0\0", [0; 4], *b"wxyz"];
     array(&w, ArraySpec::<[u8; 4]>::new(region![0..4]).chunks([3]))
@@ -154,7 +155,7 @@ fn c38_fixed_texts_fill_their_width() {
 
 #[test]
 fn c39_empty_attributes_are_values_and_missing_ones_are_not() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let attributes = w.root().attributes();
     let empty: [f64; 0] = [];
@@ -182,7 +183,7 @@ fn c39_empty_attributes_are_values_and_missing_ones_are_not() {
 
 #[test]
 fn c40_the_text_nan_is_not_the_number() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let attributes = w.root().attributes();
     let payload = f64::from_bits(0x7FF8_0000_0000_0001);
@@ -227,7 +228,7 @@ fn c40_the_text_nan_is_not_the_number() {
 
 #[test]
 fn c42_bool_stays_bool() {
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let cells: Vec<bool> = (0..17).map(|i| i % 2 == 0).collect();
     let spec = ArraySpec::<bool>::new(region![0..17]).chunks([5]);
@@ -285,7 +286,7 @@ fn every_type_keeps_its_bits_across_a_reopen() {
         DataType::String,
         DataType::Bytes,
     ];
-    let c = Container::in_memory().unwrap();
+    let c = fresh();
     let w = c.writer().unwrap();
     let mut blocks = Vec::new();
     for data_type in &types {
