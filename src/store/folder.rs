@@ -143,9 +143,20 @@ impl Folder for Directory {
     }
 
     fn create_beside(&self, name: &OsStr) -> Result<Box<dyn Unfinished>> {
-        let started = self.start(name)?;
         let path = self.path.join(name);
-        if let Ok(metadata) = std::fs::metadata(&path) {
+        // A link is replaced itself; what it leads to is none of ours.
+        let there = match std::fs::symlink_metadata(&path) {
+            Ok(m) if m.is_file() => Some(m),
+            Ok(m) if !m.is_symlink() => {
+                return Err(Error::invalid("target")
+                    .expected("a regular file, or nothing")
+                    .found("a folder, device, FIFO or socket")
+                    .in_file(&path));
+            }
+            _ => None,
+        };
+        let started = self.start(name)?;
+        if let Some(metadata) = there {
             hand_down(&metadata, started.file.as_file())
                 .map_err(|e| Error::io("cannot give the new file its permissions", e))
                 .map_err(|e| e.in_file(&path))?;
@@ -296,6 +307,27 @@ mod tests {
         assert_eq!(e.kind(), ErrorKind::Busy);
         drop(new);
         folder.create(&name).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_a_regular_file_or_a_link_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let of = |name: &str| Directory::of(&dir.path().join(name), Access::Map).unwrap();
+        let (folder, name) = of("folder");
+        std::fs::create_dir(dir.path().join("folder")).unwrap();
+        let e = folder.create_beside(&name).unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::InvalidArgument);
+        let _listener = std::os::unix::net::UnixListener::bind(dir.path().join("socket")).unwrap();
+        let (folder, name) = of("socket");
+        let e = folder.create_beside(&name).unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::InvalidArgument);
+        std::fs::write(dir.path().join("theirs"), b"theirs").unwrap();
+        std::os::unix::fs::symlink("theirs", dir.path().join("link")).unwrap();
+        let (folder, name) = of("link");
+        folder.create_beside(&name).unwrap().replace().unwrap();
+        assert_eq!(std::fs::read(dir.path().join("theirs")).unwrap(), b"theirs");
+        assert_eq!(names(dir.path()), ["folder", "link", "socket", "theirs"]);
     }
 
     #[cfg(unix)]

@@ -140,7 +140,10 @@ fn whole_file(args: &Cp, from: &Target, to: &Target, session: &Session) -> Resul
             ControlFlow::Continue(())
         })
         .map_err(|e| match e.kind() {
-            ErrorKind::AlreadyExists => Failure::from(e).instead("--force overwrites it"),
+            ErrorKind::AlreadyExists => Failure::from(e)
+                .of_file(&to.file)
+                .instead("--force overwrites it"),
+            ErrorKind::InvalidArgument => Failure::from(e).of_file(&to.file),
             _ => e.into(),
         })?;
     drop(bar);

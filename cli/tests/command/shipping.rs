@@ -117,6 +117,9 @@ fn cp_of_a_container_copies_one_generation() {
     assert_eq!(str_of(&e, "code"), "already_exists");
     host.ok(&["cp", "a.orth", "b.orth", "--force"]);
     host.fails(2, &["cp", "a.orth", "a.orth", "--force"]);
+    std::fs::create_dir(host.path("folder")).unwrap();
+    host.fails(2, &["cp", "a.orth", "folder", "--force"]);
+    std::fs::remove_dir(host.path("folder")).unwrap();
     host.fails(2, &["cp", "a.orth", "b.orth:/g"]);
     host.fails(2, &["cp", "a.orth:/g", "b.orth", "--all"]);
     host.fails(2, &["cp", "a.orth", "c.orth", "--at", "nothing"]);
