@@ -52,6 +52,8 @@ pub struct OpenOptions {
     limits: Limits,
     cache_bytes: u64,
     partial_reads: bool,
+    reuse_space: bool,
+    max_file_bytes: u64,
     uuid: Option<[u8; 16]>,
     created: Option<i64>,
 }
@@ -72,6 +74,8 @@ impl OpenOptions {
             limits: Limits::default(),
             cache_bytes: CACHE_BYTES as u64,
             partial_reads: true,
+            reuse_space: true,
+            max_file_bytes: u64::MAX,
             uuid: None,
             created: None,
         }
@@ -129,6 +133,20 @@ impl OpenOptions {
     #[must_use]
     pub fn partial_reads(mut self, partial_reads: bool) -> Self {
         self.partial_reads = partial_reads;
+        self
+    }
+
+    /// Whether commits write into space that nothing reaches any more, which is the default. Without it the file only grows.
+    #[must_use]
+    pub fn reuse_space(mut self, reuse_space: bool) -> Self {
+        self.reuse_space = reuse_space;
+        self
+    }
+
+    /// The most bytes that the file may grow to: a write past that is [`crate::ErrorKind::FileFull`], and changes nothing.
+    #[must_use]
+    pub fn max_file_bytes(mut self, bytes: u64) -> Self {
+        self.max_file_bytes = bytes;
         self
     }
 
@@ -201,6 +219,8 @@ impl OpenOptions {
             partial_reads: self.partial_reads,
             read_only: self.read_only,
             without_locks: self.locking == Locking::Off,
+            reuse: self.reuse_space,
+            file_bytes_max: self.max_file_bytes,
             ..EngineOptions::default()
         }
     }
@@ -269,7 +289,7 @@ impl Container {
     }
 
     /// What all handles share.
-    pub(crate) fn engine(&self) -> &Engine {
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
 
@@ -301,10 +321,12 @@ impl Container {
         self.engine.chunks().statistics()
     }
 
-    /// The newest state that this process knows, pinned.
+    /// The newest state that this process knows, pinned: it stays as it is for as long as it lives, whatever is committed
+    /// meanwhile by whomever. Costs a lock and a read of the slots. Where the system gives no locks it is not pinned, and a
+    /// read of it may answer `SnapshotExpired`.
     ///
     /// # Errors
-    /// `Io`.
+    /// `Io`; as [`OpenOptions::open`].
     pub fn snapshot(&self) -> Result<Snapshot> {
         self.engine.snapshot().map(Snapshot::from_state)
     }
@@ -315,6 +337,24 @@ impl Container {
     /// As [`OpenOptions::open`].
     pub fn latest(&self) -> Result<Snapshot> {
         self.engine.refresh().map(Snapshot::from_state)
+    }
+
+    /// As [`Container::latest`]; looks for commits of other processes with two small reads, and none where this process is
+    /// the one that writes.
+    ///
+    /// # Errors
+    /// As [`OpenOptions::open`]; `Replaced` when the path now names another file.
+    pub fn refresh(&self) -> Result<Snapshot> {
+        self.latest()
+    }
+
+    /// Waits for a generation newer than `known`, committed by any process; `None` when `timeout` has passed.
+    ///
+    /// # Errors
+    /// As [`Container::refresh`].
+    pub fn wait_newer(&self, known: u64, timeout: Duration) -> Result<Option<Snapshot>> {
+        let newer = self.engine.wait_newer(known, timeout)?;
+        Ok(newer.map(Snapshot::from_state))
     }
 
     /// The one writer, across threads and processes.
@@ -357,6 +397,15 @@ impl Snapshot {
     /// The generation.
     pub fn generation(&self) -> u64 {
         self.view.generation()
+    }
+
+    /// Which of the deferred commits over the last durable generation this is; `None` for a durable one. The generation is
+    /// then the one that the next durable commit will have.
+    pub fn deferred(&self) -> Option<u64> {
+        match &self.view {
+            View::Snapshot(state) => state.deferred(),
+            View::Writer(_) => None,
+        }
     }
 
     /// The root group.
@@ -532,6 +581,17 @@ impl Writer {
     /// acknowledged generation is named, the outcome of the next is unknown; drop the writer and open again.
     pub fn commit(&self) -> Result<u64> {
         self.state.commit()
+    }
+
+    /// Makes everything staged visible to this process at once, and durable with the next [`Writer::commit`]: no sync, no
+    /// generation of its own. Snapshots taken from now on see it; other processes do not. A crash loses it, and so does
+    /// dropping the writer before that commit; the file is never damaged by it. Returns how many such commits there are
+    /// since the last durable one.
+    ///
+    /// # Errors
+    /// As [`Writer::commit`], `Poisoned` apart.
+    pub fn commit_deferred(&self) -> Result<u64> {
+        self.state.commit_deferred()
     }
 
     /// Forgets everything staged; the writer goes on from the last commit.

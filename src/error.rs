@@ -167,7 +167,8 @@ impl Error {
         not_container => NotContainer, corrupt => Corrupt, unsupported => Unsupported, not_found => NotFound,
         already_exists => AlreadyExists, invalid => InvalidArgument, out_of_domain => OutOfDomain,
         type_mismatch => TypeMismatch, limit => LimitExceeded, busy => Busy,
-        lock_unavailable => LockUnavailable, replaced => Replaced, read_only => ReadOnly,
+        lock_unavailable => LockUnavailable, file_full => FileFull,
+        snapshot_expired => SnapshotExpired, snapshot_in_use => SnapshotInUse, replaced => Replaced, read_only => ReadOnly,
     }
 
     /// The system refused `what` (a sentence's subject such as "cannot read the superblock").

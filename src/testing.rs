@@ -192,6 +192,33 @@ impl Raw {
         self.0.snapshot().map(RawSnapshot)
     }
 
+    /// The generations that the newest state retains, ascending.
+    pub fn retained_generations(&self) -> Result<Vec<u64>> {
+        let (all, _) = retained::list(&View::Snapshot(self.0.snapshot()?))?;
+        Ok(all.into_iter().map(|r| r.generation).collect())
+    }
+
+    /// A generation that the newest state retains.
+    pub fn retained(&self, generation: u64) -> Result<RawSnapshot> {
+        let newest = self.0.snapshot()?;
+        self.0.retained(&newest, generation).map(RawSnapshot)
+    }
+
+    /// The length of the medium.
+    pub fn file_len(&self) -> Result<u64> {
+        self.0.file_len()
+    }
+
+    /// The generations that somebody reads, ascending.
+    pub fn pinned(&self) -> Result<Vec<u64>> {
+        Ok(self.0.pinned()?.unwrap_or_default())
+    }
+
+    /// The horizon of the newest slot.
+    pub fn horizon(&self) -> Result<u64> {
+        Ok(self.0.snapshot()?.slot().horizon)
+    }
+
     /// The one writer.
     pub fn writer(&self) -> Result<RawWriter> {
         self.0.writer().map(RawWriter)
@@ -208,6 +235,11 @@ impl Raw {
 pub struct RawSnapshot(Arc<SnapshotState>);
 
 impl RawSnapshot {
+    /// The generation.
+    pub fn generation(&self) -> u64 {
+        self.0.generation()
+    }
+
     /// Every entry, every payload and blob verified.
     pub fn entries(&self) -> Result<Vec<RawEntry>> {
         entries(&View::Snapshot(Arc::clone(&self.0)))
@@ -267,6 +299,32 @@ impl RawWriter {
     /// Stages the deletion of any entry.
     pub fn delete(&self, key: &[u8]) {
         self.0.delete(key);
+    }
+
+    /// Retains the last committed generation from the next commit on.
+    pub fn retain(&self, name: &str) -> Result<u64> {
+        self.0.retain(name)
+    }
+
+    /// Releases a retained generation with the next commit.
+    pub fn release(&self, name: &str) -> Result<()> {
+        let found = retained::find(&View::Writer(Arc::clone(&self.0)), name)?;
+        self.0.release(&found)
+    }
+
+    /// Stages the content of an older generation.
+    pub fn restore(&self, old: &RawSnapshot) -> Result<()> {
+        self.0.restore(&old.0)
+    }
+
+    /// Free bytes below the end of the file, as this writer knows them, and bytes that wait for the horizon.
+    pub fn reusable(&self) -> (u64, u64) {
+        self.0.reusable()
+    }
+
+    /// Commits without durability.
+    pub fn commit_deferred(&self) -> Result<u64> {
+        self.0.commit_deferred()
     }
 
     /// Every entry as this writer would commit it.

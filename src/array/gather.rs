@@ -139,7 +139,7 @@ impl Gather<'_> {
                     return Ok((Some(Arc::new(constant)), cost));
                 };
                 let key = self.layout.cache_key(self.id, *extent);
-                if let Some(kept) = self.view.engine().chunks().get::<Elements>(&key) {
+                if let Some(kept) = self.view.chunks().get::<Elements>(&key) {
                     let cost = Receipt {
                         chunks_cached: 1,
                         ..Receipt::default()
@@ -164,7 +164,7 @@ impl Gather<'_> {
     /// Keeps decoded elements of which the selection takes a part: who takes all of them seldom comes back.
     fn keep(&self, coords: &[i64], key: CacheKey, elements: &Arc<Elements>) {
         let cost = elements.memory();
-        let cache = self.view.engine().chunks();
+        let cache = self.view.chunks();
         if self.layout.keeps && cache.takes(cost) && !self.takes_all(coords) {
             cache.put(key, Arc::clone(elements), cost);
         }
@@ -313,7 +313,7 @@ impl Gather<'_> {
             return self.raw(coords, extent, task);
         }
         let key = self.layout.cache_key(self.id, extent);
-        if let Some(kept) = self.view.engine().chunks().get::<Elements>(&key) {
+        if let Some(kept) = self.view.chunks().get::<Elements>(&key) {
             self.copy_kept(coords, &kept, task)?;
             return Ok(Receipt {
                 chunks_cached: 1,
@@ -344,7 +344,7 @@ impl Gather<'_> {
             return pipeline.decode(encoded, mask, out);
         }
         let len = self.tile.byte_len();
-        let cache = self.view.engine().chunks();
+        let cache = self.view.chunks();
         if self.layout.keeps && cache.takes(len) && !self.takes_all(coords) {
             let mut bytes = reserve(Some(len))?;
             pipeline.decode(encoded, mask, &mut bytes)?;
@@ -387,7 +387,7 @@ impl Gather<'_> {
                 let bytes = self.view.payload(extent)?;
                 self.copy(coords, Decoded::Elements(&bytes), 0, task)?;
                 if part.is_some() {
-                    self.view.engine().shards().put(seen, Arc::new(()), 0);
+                    self.view.shards().put(seen, Arc::new(()), 0);
                 }
             }
         }
@@ -403,7 +403,7 @@ impl Gather<'_> {
     /// True when the checksum of an extent has been compared before.
     fn is_verified(&self, extent: Extent) -> bool {
         let seen = verified_key(self.layout.cache_key(self.id, extent));
-        self.view.engine().shards().get::<()>(&seen).is_some()
+        self.view.shards().get::<()>(&seen).is_some()
     }
 
     /// The bytes of a raw chunk between the first and the last element taken, where they are not all of it and can be

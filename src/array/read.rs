@@ -194,7 +194,7 @@ fn explain_chunk(gather: &Gather<'_>, record: &Record) -> Receipt {
         return cost;
     }
     let key = layout.cache_key(gather.id, extent);
-    match gather.view.engine().chunks().peek::<Elements>(&key) {
+    match gather.view.chunks().peek::<Elements>(&key) {
         Some(_) => Receipt {
             chunks_cached: 1,
             ..Receipt::default()

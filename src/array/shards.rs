@@ -265,7 +265,7 @@ impl<'a> ShardReader<'a> {
 
     /// Takes what the cache has, and tells how much that is.
     fn find_kept(&self, opened: &mut Opened) -> usize {
-        let cache = self.view.engine().chunks();
+        let cache = self.view.chunks();
         let mut found = 0;
         for wanted in &mut opened.wanted {
             let key = inner_key(opened.key, wanted.number);
@@ -291,7 +291,7 @@ impl<'a> ShardReader<'a> {
             Fetch::Ranges(_) => None,
         };
         let extent = opened.extent;
-        let cache = self.view.engine().shards();
+        let cache = self.view.shards();
         if let Some(reason) = reason {
             opened.cost.reason = Some(reason);
             opened.cost.bytes_fetched = extent.len;

@@ -8,6 +8,7 @@
 //! separators are cut between leaves only and copied above; a change that changes nothing rewrites nothing.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::fill::{self, Fill};
@@ -47,6 +48,8 @@ pub(crate) struct Edit {
     pub(crate) nodes: Vec<(u64, Vec<u8>)>,
     /// Nodes, payloads and blobs that only the old tree reaches.
     pub(crate) freed: Vec<Extent>,
+    /// Payloads and blobs that only the new tree reaches.
+    pub(crate) added: Vec<Extent>,
     pub(crate) live: Live,
     /// Keys whose value is another now, as the history counts them.
     pub(crate) changed: u64,
@@ -453,20 +456,22 @@ impl<L: Load + ?Sized> Editor<'_, L> {
             level,
             nodes: self.nodes,
             freed,
+            added: self.added,
             live: self.live,
             changed: self.changed,
         }
     }
 
-    /// An extent that left one key and came back under another is not free.
+    /// An extent that left one key and came back under another is neither free nor new.
     fn keep_moved(&mut self) {
         if self.dropped.is_empty() || self.added.is_empty() {
             return;
         }
-        self.added.sort_unstable_by_key(|e| e.offset);
-        let added = &self.added;
-        self.dropped
-            .retain(|e| added.binary_search_by_key(&e.offset, |a| a.offset).is_err());
+        let places =
+            |extents: &[Extent]| -> HashSet<u64> { extents.iter().map(|e| e.offset).collect() };
+        let (added, dropped) = (places(&self.added), places(&self.dropped));
+        self.dropped.retain(|e| !added.contains(&e.offset));
+        self.added.retain(|e| !dropped.contains(&e.offset));
     }
 
     fn put(&mut self, run: &mut Run, key: &Key, value: &Value) -> Result<()> {

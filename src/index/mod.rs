@@ -18,6 +18,7 @@ mod cache;
 mod cursor;
 mod diff;
 mod edit;
+mod exclusive;
 mod fill;
 mod tree;
 mod walk;
@@ -27,6 +28,7 @@ pub(crate) use cache::{Loader, NodeCache};
 pub(crate) use cursor::{Cursor, Entry};
 pub(crate) use diff::{Differing, Source, diff};
 pub(crate) use edit::{Change, Edit, count_changes, edit};
+pub(crate) use exclusive::{exclusive, reached};
 pub(crate) use tree::Tree;
 pub(crate) use walk::{Visit, Visited, walk};
 

@@ -19,6 +19,8 @@ use super::{Access, FileId, Span, Storage};
 #[derive(Debug)]
 pub(crate) struct FileStorage {
     file: File,
+    /// The process that opened it.
+    pid: u32,
     identity: Option<FileId>,
     #[cfg(all(unix, target_pointer_width = "64"))]
     mapper: Option<Mapper>,
@@ -53,10 +55,21 @@ impl FileStorage {
         #[cfg(not(all(unix, target_pointer_width = "64")))]
         let _ = access;
         Self {
+            pid: std::process::id(),
             identity: identity(metadata),
             #[cfg(all(unix, target_pointer_width = "64"))]
             mapper,
             file,
+        }
+    }
+}
+
+/// Locks go with the handle at once. Closing alone would leave them to a child that was forked meanwhile and shares the
+/// handle until it runs another program.
+impl Drop for FileStorage {
+    fn drop(&mut self) {
+        if self.pid == std::process::id() {
+            drop(lock::unlock_all(&self.file));
         }
     }
 }

@@ -63,7 +63,7 @@ impl Drop for WriterEntry {
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(super) use ofd::{conflict, is_remote, try_lock, unlock};
+pub(super) use ofd::{conflict, is_remote, try_lock, unlock, unlock_all};
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod ofd {
@@ -72,7 +72,7 @@ mod ofd {
     use std::ops::Range;
     use std::os::fd::AsRawFd;
 
-    use super::LockMode;
+    use super::{LockMode, WRITER};
 
     pub(in crate::store) fn try_lock(file: &File, byte: u64, mode: LockMode) -> io::Result<bool> {
         match call(file, libc::F_OFD_SETLK, kind(mode), byte, 1) {
@@ -86,6 +86,12 @@ mod ofd {
 
     pub(in crate::store) fn unlock(file: &File, byte: u64) -> io::Result<()> {
         call(file, libc::F_OFD_SETLK, libc::F_UNLCK, byte, 1).map(|_| ())
+    }
+
+    /// Lets every lock of the handle go, for all copies of it.
+    pub(in crate::store) fn unlock_all(file: &File) -> io::Result<()> {
+        // A length of zero reaches to the end of all files.
+        call(file, libc::F_OFD_SETLK, libc::F_UNLCK, WRITER, 0).map(|_| ())
     }
 
     pub(in crate::store) fn conflict(
@@ -180,7 +186,7 @@ mod ofd {
 }
 
 #[cfg(windows)]
-pub(super) use windows::{conflict, try_lock, unlock};
+pub(super) use windows::{conflict, try_lock, unlock, unlock_all};
 
 #[cfg(windows)]
 mod windows {
@@ -275,12 +281,21 @@ mod windows {
         Ok(())
     }
 
-    /// Windows cannot be asked; a lock is tried and let go. Only the first byte is probed.
+    /// Handles are not shared with children here: closing lets the locks go.
+    #[expect(clippy::unnecessary_wraps, reason = "other platforms can fail")]
+    pub(in crate::store) fn unlock_all(_: &File) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Windows cannot be asked; a lock is tried and let go. A range cannot be searched so: only one byte is answered.
     pub(in crate::store) fn conflict(
         file: &File,
         bytes: Range<u64>,
         mode: LockMode,
     ) -> io::Result<Option<u64>> {
+        if bytes.end.saturating_sub(bytes.start) != 1 {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         if try_lock(file, bytes.start, mode)? {
             unlock(file, bytes.start)?;
             return Ok(None);
@@ -290,7 +305,7 @@ mod windows {
 }
 
 #[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
-pub(super) use whole::{conflict, is_remote, try_lock, unlock};
+pub(super) use whole::{conflict, is_remote, try_lock, unlock, unlock_all};
 
 /// Where range locks by handle do not exist: the lock of the whole file stands for the writer's byte, and no other byte
 /// can be locked.
@@ -323,6 +338,10 @@ mod whole {
         } else {
             Ok(())
         }
+    }
+
+    pub(in crate::store) fn unlock_all(file: &File) -> io::Result<()> {
+        file.unlock()
     }
 
     /// Not answered: probing would take the lock, and a handle that holds it would lose it.

@@ -1,7 +1,7 @@
 //! What a commit writes. Spec: `format-spec/09-commit.md`, "The commit protocol".
 //!
 //! Holds [`build`], which lays out the commit record, the new nodes and the slot of one generation. Must not write:
-//! `writer` does, in the protocol's order.
+//! `writer` does, in the protocol's order; nor choose places: the plan's function does.
 
 use crate::error::{Error, Result};
 use crate::format::commit::CommitRecord;
@@ -18,78 +18,118 @@ use super::{Change, Key, SnapshotState, Value, open};
 
 /// What a commit is made of.
 pub(super) struct Plan<'a> {
+    /// The last durable generation: the record before, the time before.
+    pub(super) durable: &'a Slot,
+    /// What is built on: that generation, or a deferred commit over it.
     pub(super) base: &'a SnapshotState,
     /// Ascending unique keys.
     pub(super) changes: &'a mut Vec<Change>,
-    /// First byte of a block that holds nothing committed and none of this transaction's payloads.
-    pub(super) start: u64,
+    /// Gives record and nodes their places; the first begins a block without committed bytes.
+    pub(super) place: &'a mut dyn FnMut(usize) -> Result<u64>,
+    /// Exclusive end of the payloads of this transaction.
+    pub(super) payloads_end: u64,
     pub(super) message: &'a str,
     pub(super) next_object_id: u64,
     pub(super) writer_id: [u8; 16],
-    /// None for a generation without a history record (healing); else how many records there are.
-    pub(super) history: Option<u64>,
+    pub(super) horizon: Generation,
+    pub(super) kind: Kind,
+    /// Changed keys of deferred commits since the last durable one.
+    pub(super) changed_before: u64,
     /// The changes bring back an older generation.
     pub(super) restore: bool,
 }
 
+/// Which kind of commit is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// With a history record beside so many others.
+    Full(u64),
+    /// The same root again, for a lost slot: a commit record, no history.
+    Healing,
+    /// Nodes alone.
+    Deferred,
+}
+
 /// A generation ready to be written.
 pub(super) struct Build {
-    /// Record and nodes, to be written at the plan's start.
-    pub(super) bytes: Vec<u8>,
+    /// Where to write what: the commit record and nodes, neighbours as one.
+    pub(super) writes: Vec<(u64, Vec<u8>)>,
     pub(super) committed: Committed,
     /// History records in the new tree, where the plan counted them.
     pub(super) history: Option<u64>,
+    /// What the new state reaches and the base does not: nodes, the record, payloads and blobs.
+    pub(super) placed: Vec<Extent>,
+    /// What the base reaches and the new state does not.
+    pub(super) freed: Vec<Extent>,
+    pub(super) changed: u64,
 }
 
-/// Lays out the generation after `plan.base`. Adds the history's own changes to the plan's.
+/// Lays out the generation after `plan.durable`. Adds the history's own changes to the plan's.
 pub(super) fn build(plan: &mut Plan<'_>) -> Result<Build> {
-    let mut record = first_draft(plan.base)?;
+    let mut record = first_draft(plan)?;
     let engine = plan.base.engine().as_ref();
     let tree = plan.base.tree();
     let mut history = None;
-    if let Some(count) = plan.history {
-        record.changed = count_changes(engine, tree, plan.changes)?;
+    if plan.kind != Kind::Healing {
+        let changed = count_changes(engine, tree, plan.changes)?;
+        record.changed = plan.changed_before.saturating_add(changed);
+    }
+    let mut record_at = plan.durable.record;
+    if let Kind::Full(count) = plan.kind {
         record.message = plan.message.as_bytes().to_vec();
         history = Some(add_history(plan, &record, count)?);
     }
-    let mut end = plan.start.saturating_add(record.encoded_len() as u64);
-    let mut place = |len: usize| {
-        let at = end.next_multiple_of(ALIGN);
-        end = at.saturating_add(len as u64);
-        // Locks live from 2^62 on; no data may reach them.
-        if end >= 1 << 62 {
-            return Err(Error::limit("container length").expected("less than 2^62 bytes"));
-        }
-        Ok(at)
-    };
-    let made = edit(
+    if plan.kind != Kind::Deferred {
+        record_at.offset = (plan.place)(record.encoded_len())?;
+    }
+    let mut made = edit(
         engine,
         Some(tree),
         plan.changes,
         record.generation,
-        &mut place,
+        plan.place,
     )?;
     record.root = Root {
         node: made.root,
         level: made.level,
     };
-    let (bytes, record_at) = lay_out(plan.start, &record, &made)?;
+    let mut pieces = std::mem::take(&mut made.nodes);
+    let mut placed = std::mem::take(&mut made.added);
+    // The checksum of what does not move is of no use to the map of free space.
+    placed.extend(pieces.iter().map(|(offset, bytes)| Extent {
+        offset: *offset,
+        len: bytes.len() as u64,
+        crc: 0,
+    }));
+    if plan.kind != Kind::Deferred {
+        let (bytes, crc) = record.encode();
+        record_at.len = bytes.len() as u64;
+        record_at.crc = crc;
+        placed.push(record_at);
+        pieces.push((record_at.offset, bytes));
+    }
+    let ends = placed.iter().map(|e| e.offset.saturating_add(e.len));
+    let end = ends.max().unwrap_or(0).max(plan.payloads_end);
     let slot = slot(plan, &record, record_at, end, &made);
     let tree = open::tree_of(&slot);
     Ok(Build {
-        bytes,
+        writes: joined(pieces),
         committed: Committed {
             slot,
             tree,
             retained: false,
+            deferred: None,
         },
         history,
+        placed,
+        freed: made.freed,
+        changed: record.changed,
     })
 }
 
 /// The record as far as it is known before the tree is.
-fn first_draft(base: &SnapshotState) -> Result<CommitRecord> {
-    let slot = base.slot();
+fn first_draft(plan: &Plan<'_>) -> Result<CommitRecord> {
+    let slot = plan.durable;
     let generation = slot.generation.saturating_add(1);
     if generation >= GENERATION_END {
         return Err(Error::limit("generations")
@@ -101,37 +141,35 @@ fn first_draft(base: &SnapshotState) -> Result<CommitRecord> {
             .expected("less than the largest i64")
             .found(slot.time)
     })?;
-    let now = (base.engine().options().clock)().unwrap_or(i64::MIN);
+    let engine = plan.base.engine();
+    let now = (engine.options().clock)().unwrap_or(i64::MIN);
     Ok(CommitRecord {
         generation,
         previous: Some(slot.record),
         root: slot.root,
         time: now.max(next),
-        uuid: base.engine().header().uuid,
+        uuid: engine.header().uuid,
         changed: 0,
         message: Vec::new(),
     })
 }
 
-/// The bytes of record and nodes from `start` on, and where the record lies.
-fn lay_out(start: u64, record: &CommitRecord, made: &Edit) -> Result<(Vec<u8>, Extent)> {
-    let (mut bytes, crc) = record.encode();
-    let record_at = Extent {
-        offset: start,
-        len: bytes.len() as u64,
-        crc,
-    };
-    for (at, node) in &made.nodes {
-        let at = usize::try_from(at.saturating_sub(start)).unwrap_or(usize::MAX);
-        if at < bytes.len() {
-            return Err(Error::corrupt("layout of a commit")
-                .expected("ascending nodes")
-                .found(at));
+/// Pieces by place, those that follow one another joined with zeros in the gaps that alignment leaves.
+fn joined(mut pieces: Vec<(u64, Vec<u8>)>) -> Vec<(u64, Vec<u8>)> {
+    pieces.sort_unstable_by_key(|(offset, _)| *offset);
+    let mut writes: Vec<(u64, Vec<u8>)> = Vec::new();
+    for (offset, bytes) in pieces {
+        if let Some((start, before)) = writes.last_mut() {
+            let end = start.saturating_add(before.len() as u64);
+            if end.next_multiple_of(ALIGN) == offset {
+                before.resize(before.len().next_multiple_of(ALIGN_USIZE), 0);
+                before.extend_from_slice(&bytes);
+                continue;
+            }
         }
-        bytes.resize(at, 0);
-        bytes.extend_from_slice(node);
+        writes.push((offset, bytes));
     }
-    Ok((bytes, record_at))
+    writes
 }
 
 fn slot(plan: &Plan<'_>, record: &CommitRecord, record_at: Extent, end: u64, made: &Edit) -> Slot {
@@ -139,14 +177,12 @@ fn slot(plan: &Plan<'_>, record: &CommitRecord, record_at: Extent, end: u64, mad
     Slot {
         generation: record.generation,
         time: record.time,
-        committed_end: end,
+        committed_end: end.max(base.committed_end),
         root: record.root,
         compact: false,
         unconfirmed: false,
         record: record_at,
-        // Space is not reused yet, so every root that ever was whole still is: the horizon stays where it was. It never
-        // decreases, and reuse will raise it one commit ahead of what it overwrites.
-        horizon: base.horizon,
+        horizon: plan.horizon,
         live_payload: moved(base.live_payload, made.live.payload),
         live_index: moved(base.live_index, made.live.index),
         next_object_id: plan.next_object_id,
@@ -189,6 +225,8 @@ fn add_history(plan: &mut Plan<'_>, record: &CommitRecord, count: u64) -> Result
     Ok(count)
 }
 
+/// [`ALIGN`], for lengths in memory.
+const ALIGN_USIZE: usize = 8;
 const HISTORY: [u8; 1] = [tag::HISTORY];
 const AFTER_HISTORY: [u8; 1] = [tag::HISTORY + 1];
 

@@ -13,7 +13,7 @@ use super::{Change, Engine, Key, SnapshotState, Value, WriterState};
 /// Yields the entries of a half-open key range in order, and can skip forward.
 #[derive(Debug)]
 pub(crate) struct Cursor {
-    engine: Arc<Engine>,
+    snapshot: Arc<SnapshotState>,
     /// Stands at the next committed entry.
     tree: index::Cursor<Arc<Engine>>,
     staged: Option<Staged>,
@@ -37,7 +37,7 @@ impl Cursor {
         upper: &[u8],
     ) -> Result<Self> {
         Ok(Self {
-            engine: Arc::clone(s.engine()),
+            snapshot: Arc::clone(s),
             tree: s.index_cursor(lower, upper)?,
             staged: None,
         })
@@ -64,7 +64,7 @@ impl Cursor {
     pub(crate) fn next(&mut self) -> Result<Option<(Key, Value)>> {
         let Some(staged) = &mut self.staged else {
             let entry = self.tree.peek().map(owned);
-            self.tree.advance().map_err(|e| self.engine.place(e))?;
+            self.tree.advance().map_err(|e| self.snapshot.place(e))?;
             return Ok(entry);
         };
         let writer = Arc::clone(&staged.writer);
@@ -76,14 +76,14 @@ impl Cursor {
                 (None, None) => return Ok(None),
                 (Some(key), Some(change)) if change.0.as_slice() <= key => {
                     if change.0.as_slice() == key {
-                        self.tree.advance().map_err(|e| self.engine.place(e))?;
+                        self.tree.advance().map_err(|e| self.snapshot.place(e))?;
                     }
                     change
                 }
                 (None, Some(change)) => change,
                 (Some(_), _) => {
                     let entry = self.tree.peek().map(owned);
-                    self.tree.advance().map_err(|e| self.engine.place(e))?;
+                    self.tree.advance().map_err(|e| self.snapshot.place(e))?;
                     let Some((key, value)) = entry else {
                         return Ok(None);
                     };
@@ -104,7 +104,7 @@ impl Cursor {
         }
         self.tree
             .seek_forward(key)
-            .map_err(|e| self.engine.place(e))
+            .map_err(|e| self.snapshot.place(e))
     }
 }
 

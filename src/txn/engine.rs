@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use parking_lot::RwLock;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::Generation;
-use crate::format::extent::NodeRef;
+use crate::format::extent::{Extent, NodeRef};
 use crate::format::header::Header;
 use crate::format::node::Node;
+use crate::format::{Generation, key};
 use crate::index::{Load, Loader, NodeCache, ReadNode};
 use crate::limits::Limits;
 #[cfg(any(unix, windows))]
@@ -26,7 +26,8 @@ use crate::store::{Folder, LockMode, Memory, Storage};
 
 use super::create;
 use super::open::{self, OpenReport, Pair};
-use super::snapshot::Committed;
+use super::pins::{Pinned, Pins, Target};
+use super::snapshot::{Committed, Protection};
 use super::writer::Held;
 use super::{
     EngineOptions, NewContainer, PayloadCache, Scratch, SnapshotState, View, WriterState, retained,
@@ -34,6 +35,9 @@ use super::{
 
 /// How often a waiting writer tries again.
 const TRY_EVERY: Duration = Duration::from_millis(5);
+/// How soon one who waits for a commit looks again at first, and how seldom at last.
+const LOOK_FIRST: Duration = Duration::from_micros(200);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// What all handles of one open container share.
 #[derive(Debug)]
@@ -54,6 +58,8 @@ pub(crate) struct Engine {
     published: RwLock<Arc<Committed>>,
     /// A writer of this engine lives: nobody else commits, so the published state is the newest.
     writing: AtomicBool,
+    /// The generations that this handle reads.
+    pins: Pins,
 }
 
 /// How payloads can be fetched.
@@ -187,10 +193,11 @@ impl Engine {
             slot: pair.newest,
             tree,
             retained: false,
+            deferred: None,
         };
         let payloads = |bytes_max| {
             let cache = PayloadCache::new(bytes_max);
-            cache.commit_to(committed.slot.committed_end);
+            cache.publish(committed.slot.generation, committed.slot.horizon);
             cache
         };
         Ok(Arc::new(Self {
@@ -205,12 +212,14 @@ impl Engine {
             report,
             published: RwLock::new(Arc::new(committed)),
             writing: AtomicBool::new(false),
+            pins: Pins::new(),
         }))
     }
 
     /// All bytes up to the end of the newest committed state.
-    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
-        let end = self.published.read().slot.committed_end;
+    pub(crate) fn to_bytes(self: &Arc<Self>) -> Result<Vec<u8>> {
+        let state = self.snapshot()?;
+        let end = state.committed_end();
         let refuse = |e| Error::io("cannot read the container", e);
         let too_long = |_| {
             Error::limit("container")
@@ -296,14 +305,88 @@ impl Engine {
             .map_err(|e| Error::io("cannot make a temporary file beside the container", e))
     }
 
-    /// The newest committed state that this process knows.
-    #[expect(
-        clippy::unnecessary_wraps,
-        reason = "a pin is taken here once space is reused, and that can fail"
-    )]
+    /// The newest committed state that this process knows, pinned; a newer one where the space of that one may have been
+    /// reused meanwhile.
+    ///
+    /// # Errors
+    /// `Io` when the lock cannot be taken or the slots not be read; what opening finds wrong.
     pub(crate) fn snapshot(self: &Arc<Self>) -> Result<Arc<SnapshotState>> {
-        let committed = Arc::clone(&self.published.read());
-        Ok(Arc::new(SnapshotState::new(Arc::clone(self), committed)))
+        loop {
+            let (pinned, committed) = self
+                .pins
+                .acquire(self.lock_medium(), || {
+                    let committed = Arc::clone(&self.published.read());
+                    (committed.pin(), committed)
+                })
+                .map_err(|e| self.place(Error::io("cannot pin a generation", e)))?;
+            let target = committed.pin();
+            let generation = target.generation;
+            let protection = protection(pinned, target);
+            let seen = committed.slot.generation;
+            let state = SnapshotState::new(Arc::clone(self), committed, protection, seen);
+            if pinned != Pinned::Unsure {
+                return Ok(Arc::new(state));
+            }
+            // At this second look the only build in progress overwrites what the horizon read here has passed, and no later
+            // one overlooks the lock.
+            let pair = open::read_slots(self.storage.as_ref(), &self.header, false)
+                .map_err(|e| self.place(e))?;
+            if generation >= pair.newest.horizon {
+                self.pins.make_sure(generation);
+                return Ok(Arc::new(state));
+            }
+            drop(state);
+            self.advance(pair).map_err(|e| self.place(e))?;
+        }
+    }
+
+    /// The medium whose locks pins are: none are taken where the caller wants no locks.
+    fn lock_medium(&self) -> &dyn Storage {
+        if self.options.without_locks && self.storage.is_shared() {
+            &NoLocks
+        } else {
+            self.storage.as_ref()
+        }
+    }
+
+    pub(super) fn pins(&self) -> &Pins {
+        &self.pins
+    }
+
+    /// The generations that somebody reads, ascending; none where the locks of others cannot be asked for.
+    pub(crate) fn pinned(&self) -> Result<Option<Vec<Generation>>> {
+        match self.pins.all(self.storage.as_ref()) {
+            Ok(all) => Ok(Some(all)),
+            Err(e) if e.kind() == std::io::ErrorKind::Unsupported => Ok(None),
+            Err(e) => Err(self.place(Error::io("cannot ask for the locks of readers", e))),
+        }
+    }
+
+    pub(super) fn unpin(&self, target: Target) {
+        self.pins.release(self.lock_medium(), target);
+    }
+
+    /// Refuses a state without protection whose space may have been reused by now.
+    pub(super) fn check_whole(&self, state: &SnapshotState) -> Result<()> {
+        let pair = open::read_slots(self.storage.as_ref(), &self.header, false)?;
+        if state.committed().pin().generation >= pair.newest.horizon {
+            return Ok(());
+        }
+        if state.is_retained() {
+            let tree = open::tree_of(&pair.newest);
+            if tree
+                .get(self, &key::snapshot(state.generation()))?
+                .is_some()
+            {
+                return Ok(());
+            }
+        }
+        Err(Error::snapshot_expired(format!(
+            "generation {}",
+            state.generation()
+        ))
+        .expected(format_args!("at least {}", pair.newest.horizon))
+        .help("a writer has reused its space; take a newer snapshot, or open the container where locks work"))
     }
 
     /// The generation that `lister` retains under this number.
@@ -325,10 +408,46 @@ impl Engine {
         })?;
         let committed =
             retained::committed(lister, generation, &record).map_err(|e| self.place(e))?;
-        Ok(Arc::new(SnapshotState::new(
+        let target = committed.pin();
+        let (pinned, ()) = self
+            .pins
+            .acquire(self.lock_medium(), || (target, ()))
+            .map_err(|e| self.place(Error::io("cannot pin a generation", e)))?;
+        let state = SnapshotState::new(
             Arc::clone(self),
             Arc::new(committed),
-        )))
+            protection(pinned, target),
+            lister.committed().pin().generation,
+        );
+        // The lister may be old itself, and what it lists released since.
+        self.check_whole(&state).map_err(|e| self.place(e))?;
+        self.pins.make_sure(generation);
+        Ok(Arc::new(state))
+    }
+
+    /// Waits for a generation above `known`, looking every few milliseconds; none when `wait` has passed.
+    ///
+    /// # Errors
+    /// As [`Engine::refresh`].
+    pub(crate) fn wait_newer(
+        self: &Arc<Self>,
+        known: Generation,
+        wait: Duration,
+    ) -> Result<Option<Arc<SnapshotState>>> {
+        let until = Instant::now().checked_add(wait);
+        let mut pause = LOOK_FIRST;
+        loop {
+            let state = self.refresh()?;
+            if state.generation() > known && state.deferred().is_none() {
+                return Ok(Some(state));
+            }
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(None);
+            }
+            std::thread::sleep(left.map_or(pause, |left| pause.min(left)));
+            pause = pause.saturating_mul(2).min(LOOK_EVERY);
+        }
     }
 
     /// Looks for commits of other processes, and gives the newest state.
@@ -352,20 +471,38 @@ impl Engine {
             return Ok(());
         }
         let tree = open::verify(self.storage.as_ref(), self, &self.header, &pair.newest)?;
-        self.publish(Committed {
+        self.publish(Arc::new(Committed {
             slot: pair.newest,
             tree,
             retained: false,
-        });
+            deferred: None,
+        }));
         Ok(())
     }
 
-    pub(super) fn publish(&self, committed: Committed) {
+    pub(super) fn published(&self) -> Arc<Committed> {
+        Arc::clone(&self.published.read())
+    }
+
+    /// Goes back to a durable state from a deferred one.
+    pub(super) fn publish_again(&self, committed: Arc<Committed>) {
+        *self.published.write() = committed;
+    }
+
+    /// Drops a node whose bytes may be written over from now on.
+    pub(super) fn forget_node(&self, extent: &Extent) {
+        self.cache.forget(extent);
+    }
+
+    pub(super) fn publish(&self, committed: Arc<Committed>) {
         let mut published = self.published.write();
         for payloads in [&self.chunks, &self.shards] {
-            payloads.commit_to(committed.slot.committed_end);
+            // A deferred commit frees and reuses nothing.
+            if committed.deferred.is_none() {
+                payloads.publish(committed.slot.generation, committed.slot.horizon);
+            }
         }
-        *published = Arc::new(committed);
+        *published = committed;
     }
 
     /// The one writer of the container.
@@ -416,8 +553,9 @@ impl Engine {
             return Err(replaced());
         }
         let entry = WriterEntry::new(medium.identity()).ok_or_else(busy)?;
+        let mut locked = false;
         match medium.try_lock(WRITER, LockMode::Exclusive) {
-            Ok(true) => {}
+            Ok(true) => locked = true,
             Ok(false) => return Err(busy()),
             Err(e) if e.kind() == std::io::ErrorKind::Unsupported => {
                 if !self.options.without_locks {
@@ -435,6 +573,7 @@ impl Engine {
         self.catch_up(&pair)?;
         let held = Held {
             medium,
+            reuses: locked && self.options.reuse && !self.options.without_locks,
             _entry: entry,
             _flag: flag,
         };
@@ -452,11 +591,12 @@ impl Engine {
         }
         if self.published.read().slot != pair.newest {
             let tree = open::verify(self.storage.as_ref(), self, &self.header, &pair.newest)?;
-            self.publish(Committed {
+            self.publish(Arc::new(Committed {
                 slot: pair.newest.clone(),
                 tree,
                 retained: false,
-            });
+                deferred: None,
+            }));
         }
         Ok(())
     }
@@ -486,6 +626,13 @@ impl Engine {
     }
 }
 
+fn protection(pinned: Pinned, target: Target) -> Protection {
+    match pinned {
+        Pinned::Not => Protection::None,
+        Pinned::Sure | Pinned::Unsure => Protection::Pin(target),
+    }
+}
+
 fn replaced() -> Error {
     Error::replaced("the path now names another file than this handle").help("open the path again")
 }
@@ -494,6 +641,32 @@ impl Load for Engine {
     #[inline]
     fn load(&self, reference: &NodeRef) -> Result<Arc<Node>> {
         Loader::new(Nodes(self.storage.as_ref()), &self.cache).load(reference)
+    }
+}
+
+/// A medium that has no locks to give, whatever the container's has.
+#[derive(Debug)]
+struct NoLocks;
+
+impl Storage for NoLocks {
+    fn len(&self) -> std::io::Result<u64> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+
+    fn read_exact_at(&self, _: u64, _: &mut [u8]) -> std::io::Result<()> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+
+    fn write_all_at(&self, _: u64, _: &[u8]) -> std::io::Result<()> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+
+    fn sync(&self) -> std::io::Result<()> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+
+    fn try_lock(&self, _: u64, _: LockMode) -> std::io::Result<bool> {
+        Err(std::io::ErrorKind::Unsupported.into())
     }
 }
 

@@ -3,9 +3,10 @@
 //! What the rooms above read through is [`View`]; what they write through is [`WriterState`], which a view of a writer
 //! hands out. Must not know codecs or geometry.
 //!
-//! Lock order, outermost first: `WriterState::gate`, a key lock, then any one of the small ones (overlay, tail, health,
-//! base, published). Only `gate` is held while the medium is read or written: by a commit alone, by every other call
-//! shared.
+//! Lock order, outermost first: `WriterState::gate`, a key lock, the tail, the reuse of space, then any one of the small
+//! ones (overlay, health, base, slots, published, pins). Only `gate` is held while the medium is read or written: by a commit
+//! alone, by every other call shared. Two exceptions, for which everybody has to wait anyway: the first place of a
+//! transaction is given once the free space is known, under the tail's lock; a pin's byte is locked under the pins'.
 
 mod clock;
 mod commit;
@@ -20,10 +21,13 @@ mod options;
 mod overlay;
 mod payload;
 mod payload_cache;
+mod pins;
 mod publish;
 pub(crate) mod retained;
+mod reuse;
 mod scratch;
 mod snapshot;
+mod space;
 mod tail;
 mod view;
 mod whole;

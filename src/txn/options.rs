@@ -24,6 +24,10 @@ pub(crate) type Clock = Arc<dyn Fn() -> Option<i64> + Send + Sync>;
 
 /// What holds for all handles of one open container.
 #[derive(Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of its own, and none excludes another"
+)]
 pub(crate) struct EngineOptions {
     pub(crate) limits: Limits,
     pub(crate) access: Access,
@@ -35,6 +39,10 @@ pub(crate) struct EngineOptions {
     pub(crate) read_only: bool,
     /// Write although the file system gives no locks: the caller knows that there is one writer.
     pub(crate) without_locks: bool,
+    /// Space that nothing reaches any more is written to again.
+    pub(crate) reuse: bool,
+    /// The container may not grow past this.
+    pub(crate) file_bytes_max: u64,
     pub(crate) clock: Clock,
     /// Instance id that slots name; none: random for each writer.
     pub(crate) writer_id: Option<[u8; 16]>,
@@ -52,6 +60,8 @@ impl Default for EngineOptions {
             partial_reads: true,
             read_only: false,
             without_locks: false,
+            reuse: true,
+            file_bytes_max: u64::MAX,
             clock: Arc::new(clock::system_now),
             writer_id: None,
             writer_version: LIBRARY_VERSION,
@@ -88,6 +98,8 @@ impl fmt::Debug for EngineOptions {
             .field("partial_reads", &self.partial_reads)
             .field("read_only", &self.read_only)
             .field("without_locks", &self.without_locks)
+            .field("reuse", &self.reuse)
+            .field("file_bytes_max", &self.file_bytes_max)
             .finish_non_exhaustive()
     }
 }

@@ -2,11 +2,11 @@
 //!
 //! Holds [`PayloadCache`] and its keys. Must not know what the kept values are: only what they cost.
 //!
-//! A key holds the extent and says how it was decoded, so equal keys are equal values, whatever generation asks: a snapshot
-//! finds nothing but what its own extents hold. That rests on bytes that do not change. So only committed extents are
-//! kept: behind the committed end an aborted writer's places are taken again, and the checksum in the key does not tell
-//! such payloads apart where the pipeline ends in CRC32C, because the checksum of bytes with their own checksum behind
-//! them is the same number for all.
+//! A key holds the extent and says how it was decoded, so equal keys are equal values, whatever generation asks, as long as
+//! the extent's bytes do not change. When its space is reused they do, and the checksum in the key does not tell such
+//! payloads apart where the pipeline ends in CRC32C, because the checksum of bytes with their own checksum behind them is
+//! the same number for all. So each value carries a generation that reached its extent: while the horizon has not passed
+//! that generation, nothing it reaches was written over. What an uncommitted transaction has placed is never kept.
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::format::ObjectId;
 use crate::format::extent::Extent;
+use crate::format::{Generation, ObjectId};
 
 /// What a kept value takes besides its own bytes, roughly.
 const OVERHEAD: usize = 128;
@@ -47,9 +47,9 @@ impl CacheKey {
         }
     }
 
-    /// The exclusive end of the extent.
-    fn end(&self) -> u64 {
-        self.offset.saturating_add(self.len)
+    /// Where the extent begins.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
     }
 
     /// The same extent's other part.
@@ -81,6 +81,8 @@ type Kept = Arc<dyn Any + Send + Sync>;
 struct Slot {
     value: Kept,
     cost: usize,
+    /// A generation that reached the extent; good while the horizon is not above it.
+    seen: Generation,
     /// When it was last asked for, or put in.
     turn: u64,
 }
@@ -94,8 +96,9 @@ struct State {
     turn: u64,
     bytes: usize,
     evicted: u64,
-    /// Nothing that ends behind this is kept.
-    committed_end: u64,
+    /// The newest generation published, and its horizon.
+    generation: Generation,
+    horizon: Generation,
 }
 
 /// Values by key, the least used dropped first.
@@ -109,8 +112,7 @@ pub(crate) struct PayloadCache {
 }
 
 impl PayloadCache {
-    /// A cache that never holds more than `bytes_max`. Zero keeps nothing, and so does a cache whose committed end nobody
-    /// has told.
+    /// A cache that never holds more than `bytes_max`. Zero keeps nothing.
     pub(crate) fn new(bytes_max: usize) -> Self {
         Self {
             state: Mutex::default(),
@@ -121,11 +123,11 @@ impl PayloadCache {
         }
     }
 
-    /// Says where the committed bytes end now. An end that moves back takes everything with it: a failed commit's bytes
-    /// will be written over.
-    pub(crate) fn commit_to(&self, end: u64) {
+    /// Says that `generation` is the newest now, and from which generation on all roots are whole. A generation that goes
+    /// back takes everything with it: a failed commit's bytes will be written over.
+    pub(crate) fn publish(&self, generation: Generation, horizon: Generation) {
         let mut state = self.state.lock();
-        let dropped = if end < state.committed_end {
+        let dropped = if generation < state.generation {
             state.order.clear();
             state.bytes = 0;
             self.held.store(0, Ordering::Relaxed);
@@ -133,7 +135,8 @@ impl PayloadCache {
         } else {
             HashMap::new()
         };
-        state.committed_end = end;
+        state.generation = generation;
+        state.horizon = horizon;
         drop(state);
         drop(dropped);
     }
@@ -143,9 +146,13 @@ impl PayloadCache {
         cost.saturating_add(OVERHEAD) <= self.bytes_max
     }
 
-    /// The value of `key`.
-    pub(crate) fn get<T: Any + Send + Sync>(&self, key: &CacheKey) -> Option<Arc<T>> {
-        let found = self.look(key, true);
+    /// The value of `key`, for a reader whose root of generation `seen` reaches the extent.
+    pub(crate) fn get<T: Any + Send + Sync>(
+        &self,
+        key: &CacheKey,
+        seen: Generation,
+    ) -> Option<Arc<T>> {
+        let found = self.look(key, Some(seen));
         let counter = if found.is_some() {
             &self.hits
         } else {
@@ -157,25 +164,41 @@ impl PayloadCache {
 
     /// The value of `key`, without a trace of the question.
     pub(crate) fn peek<T: Any + Send + Sync>(&self, key: &CacheKey) -> Option<Arc<T>> {
-        self.look(key, false)
+        self.look(key, None)
     }
 
-    fn look<T: Any + Send + Sync>(&self, key: &CacheKey, mark: bool) -> Option<Arc<T>> {
+    fn look<T: Any + Send + Sync>(
+        &self,
+        key: &CacheKey,
+        seen: Option<Generation>,
+    ) -> Option<Arc<T>> {
         if self.held.load(Ordering::Relaxed) == 0 {
             return None;
         }
         let mut state = self.state.lock();
-        let value = if mark {
-            state.touch(key)?
-        } else {
-            Arc::clone(&state.slots.get(key)?.value)
+        let slot = state.slots.get(key)?;
+        if slot.seen < state.horizon {
+            state.remove(key);
+            self.held.store(state.slots.len(), Ordering::Relaxed);
+            return None;
+        }
+        let value = match seen {
+            Some(seen) => state.touch(key, seen)?,
+            None => Arc::clone(&slot.value),
         };
         drop(state);
         value.downcast().ok()
     }
 
-    /// Keeps `value`, which takes `cost` bytes, and drops others for it where needed.
-    pub(crate) fn put<T: Any + Send + Sync>(&self, key: CacheKey, value: Arc<T>, cost: usize) {
+    /// Keeps `value`, which takes `cost` bytes, and drops others for it where needed. The caller holds a root of generation
+    /// `seen` that reaches the extent, whole until now.
+    pub(crate) fn put<T: Any + Send + Sync>(
+        &self,
+        key: CacheKey,
+        seen: Generation,
+        value: Arc<T>,
+        cost: usize,
+    ) {
         if !self.takes(cost) {
             return;
         }
@@ -183,10 +206,11 @@ impl PayloadCache {
         // Dropped after the lock: freeing large buffers takes its time.
         let mut dropped: Vec<Slot> = Vec::new();
         let mut state = self.state.lock();
-        // Where the key is there already, two readers have missed at once and decoded the same.
-        if key.end() > state.committed_end || state.slots.contains_key(&key) {
-            return;
-        }
+        // A retained root may be older than the horizon; it is whole all the same, until a later one.
+        let seen = seen.max(state.horizon);
+        // Where the key is there already, two readers have missed at once and decoded the same, or the extent has been
+        // written over since.
+        dropped.extend(state.remove(&key));
         while state.bytes.saturating_add(cost) > self.bytes_max {
             match state.evict_one() {
                 Some(slot) => dropped.push(slot),
@@ -195,7 +219,13 @@ impl PayloadCache {
         }
         state.bytes = state.bytes.saturating_add(cost);
         let turn = state.next_turn();
-        state.slots.insert(key, Slot { value, cost, turn });
+        let slot = Slot {
+            value,
+            cost,
+            seen,
+            turn,
+        };
+        state.slots.insert(key, slot);
         state.order.insert(turn, key);
         self.held.store(state.slots.len(), Ordering::Relaxed);
         drop(state);
@@ -222,9 +252,10 @@ impl State {
     }
 
     /// The value of `key`, which becomes the most recently used one.
-    fn touch(&mut self, key: &CacheKey) -> Option<Kept> {
+    fn touch(&mut self, key: &CacheKey, seen: Generation) -> Option<Kept> {
         let turn = self.next_turn();
         let slot = self.slots.get_mut(key)?;
+        slot.seen = slot.seen.max(seen);
         let before = std::mem::replace(&mut slot.turn, turn);
         let value = Arc::clone(&slot.value);
         self.order.remove(&before);
@@ -232,11 +263,17 @@ impl State {
         Some(value)
     }
 
+    fn remove(&mut self, key: &CacheKey) -> Option<Slot> {
+        let slot = self.slots.remove(key)?;
+        self.order.remove(&slot.turn);
+        self.bytes = self.bytes.saturating_sub(slot.cost);
+        Some(slot)
+    }
+
     /// Removes the least recently used value; `None` when there is none.
     fn evict_one(&mut self) -> Option<Slot> {
         let (_, key) = self.order.pop_first()?;
-        let slot = self.slots.remove(&key)?;
-        self.bytes = self.bytes.saturating_sub(slot.cost);
+        let slot = self.remove(&key)?;
         self.evicted = self.evicted.saturating_add(1);
         Some(slot)
     }
@@ -262,39 +299,49 @@ mod tests {
     }
 
     fn cache(bytes_max: usize) -> PayloadCache {
-        let cache = PayloadCache::new(bytes_max);
-        cache.commit_to(u64::MAX);
-        cache
+        PayloadCache::new(bytes_max)
     }
 
     #[test]
-    fn nothing_behind_the_committed_end_is_kept_and_a_lower_end_forgets() {
+    fn what_no_whole_generation_is_known_to_reach_is_forgotten() {
         let cache = PayloadCache::new(1 << 20);
-        cache.put(key(8, 1), Arc::new(1_u64), 8);
-        assert_eq!(cache.statistics().entries, 0);
-        cache.commit_to(16);
-        cache.put(key(8, 1), Arc::new(1_u64), 8);
-        cache.put(key(9, 1), Arc::new(1_u64), 8);
+        cache.publish(5, 3);
+        cache.put(key(8, 1), 4, Arc::new(1_u64), 8);
+        cache.put(key(16, 1), 4, Arc::new(2_u64), 8);
+        cache.publish(6, 4);
+        assert_eq!(cache.get::<u64>(&key(8, 1), 6).as_deref(), Some(&1));
+        cache.publish(7, 5);
+        assert_eq!(
+            cache.get::<u64>(&key(8, 1), 7).as_deref(),
+            Some(&1),
+            "seen at 6"
+        );
+        assert!(cache.get::<u64>(&key(16, 1), 7).is_none(), "seen at 4 last");
+        // A retained root below the horizon: good until the horizon moves on.
+        cache.put(key(24, 1), 2, Arc::new(3_u64), 8);
+        assert_eq!(cache.get::<u64>(&key(24, 1), 2).as_deref(), Some(&3));
+        cache.publish(8, 6);
+        assert!(cache.peek::<u64>(&key(24, 1)).is_none());
+        // New bytes in the place of old ones.
+        cache.put(key(8, 1), 8, Arc::new(9_u64), 8);
+        assert_eq!(cache.get::<u64>(&key(8, 1), 8).as_deref(), Some(&9));
         assert_eq!(cache.statistics().entries, 1);
-        cache.commit_to(24);
-        assert_eq!(cache.get::<u64>(&key(8, 1)).as_deref(), Some(&1));
-        cache.commit_to(16);
-        assert!(cache.get::<u64>(&key(8, 1)).is_none());
-        assert_eq!(cache.statistics().bytes, 0);
+        cache.publish(7, 5);
+        assert_eq!(cache.statistics().bytes, 0, "a generation that goes back");
     }
 
     #[test]
     fn the_cap_is_never_exceeded_and_what_is_used_stays() {
         let cache = cache(10 * (100 + OVERHEAD));
         for i in 0..100 {
-            cache.put(key(i, 0), Arc::new(i), 100);
-            assert_eq!(cache.get::<u64>(&key(0, 0)).as_deref(), Some(&0), "{i}");
+            cache.put(key(i, 0), 0, Arc::new(i), 100);
+            assert_eq!(cache.get::<u64>(&key(0, 0), 0).as_deref(), Some(&0), "{i}");
             let now = cache.statistics();
             assert!(now.bytes <= now.bytes_max, "{i}");
         }
         let now = cache.statistics();
         assert_eq!((now.entries, now.evicted), (10, 90));
-        cache.put(key(1000, 0), Arc::new(0_u64), 10 * (100 + OVERHEAD));
+        cache.put(key(1000, 0), 0, Arc::new(0_u64), 10 * (100 + OVERHEAD));
         assert_eq!(
             cache.statistics().entries,
             10,
@@ -305,16 +352,16 @@ mod tests {
     #[test]
     fn extents_that_differ_in_anything_are_different_keys() {
         let cache = cache(1 << 20);
-        cache.put(key(8, 1), Arc::new(1_u64), 8);
-        assert_eq!(cache.get::<u64>(&key(8, 1)).as_deref(), Some(&1));
-        assert!(cache.get::<u64>(&key(8, 2)).is_none());
-        assert!(cache.get::<u64>(&key(16, 1)).is_none());
-        assert!(cache.get::<u64>(&key(8, 1).part(1)).is_none());
+        cache.put(key(8, 1), 0, Arc::new(1_u64), 8);
+        assert_eq!(cache.get::<u64>(&key(8, 1), 0).as_deref(), Some(&1));
+        assert!(cache.get::<u64>(&key(8, 2), 0).is_none());
+        assert!(cache.get::<u64>(&key(16, 1), 0).is_none());
+        assert!(cache.get::<u64>(&key(8, 1).part(1), 0).is_none());
         let other = CacheKey {
             owner: ObjectId(2),
             ..key(8, 1)
         };
-        assert!(cache.get::<u64>(&other).is_none());
+        assert!(cache.get::<u64>(&other, 0).is_none());
         assert_eq!(cache.statistics().hits, 1);
         assert_eq!(cache.statistics().misses, 4);
     }
@@ -322,8 +369,8 @@ mod tests {
     #[test]
     fn no_bytes_keep_nothing() {
         let cache = PayloadCache::new(0);
-        cache.put(key(8, 1), Arc::new(1_u64), 0);
-        assert!(cache.get::<u64>(&key(8, 1)).is_none());
+        cache.put(key(8, 1), 0, Arc::new(1_u64), 0);
+        assert!(cache.get::<u64>(&key(8, 1), 0).is_none());
         assert!(!cache.takes(0));
     }
 }

@@ -109,6 +109,7 @@ pub(super) fn committed(
         slot,
         tree,
         retained: true,
+        deferred: None,
     })
 }
 
@@ -152,6 +153,9 @@ impl WriterState {
     }
 
     /// Stages the release of a retained generation.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when references to it were exported; `SnapshotInUse` while somebody pins it.
     pub(crate) fn release(self: &Arc<Self>, retained: &Retained) -> Result<()> {
         if retained.record.referenced {
             return Err(self.engine().place(
@@ -159,6 +163,14 @@ impl WriterState {
                     .expected("a snapshot that nothing outside the file refers to")
                     .found("one that references were exported from")
                     .help("break the references explicitly"),
+            ));
+        }
+        if self.is_read(retained.generation)? {
+            return Err(self.engine().place(
+                Error::snapshot_in_use(format!("snapshot {:?}", retained.record.label))
+                    .expected("nobody who reads it")
+                    .found(format_args!("a pin of generation {}", retained.generation))
+                    .help("try again when its readers are done"),
             ));
         }
         self.delete(&key::snapshot(retained.generation));

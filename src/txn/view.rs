@@ -2,6 +2,7 @@
 //!
 //! Holds [`View`]: one committed generation, or a writer's uncommitted state. Must not interpret keys.
 
+use std::any::Any;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use crate::format::Generation;
 use crate::format::extent::Extent;
 use crate::limits::Limits;
 
-use super::{Cursor, Engine, Payload, SnapshotState, Value, WriterState};
+use super::{CacheKey, Cursor, Engine, Payload, PayloadCache, SnapshotState, Value, WriterState};
 
 /// A consistent state to read: a committed generation, or what a writer would commit now.
 #[derive(Debug, Clone)]
@@ -56,6 +57,22 @@ impl View {
         }
     }
 
+    /// Decoded chunks and inner chunks that are kept.
+    pub(crate) fn chunks(&self) -> Kept<'_> {
+        Kept {
+            view: self,
+            cache: self.engine().chunks(),
+        }
+    }
+
+    /// Shard indexes that are kept, and marks of payloads that were verified whole.
+    pub(crate) fn shards(&self) -> Kept<'_> {
+        Kept {
+            view: self,
+            cache: self.engine().shards(),
+        }
+    }
+
     /// The caps that hold for everything read through this view.
     pub(crate) fn limits(&self) -> &Limits {
         self.engine().limits()
@@ -91,6 +108,45 @@ impl View {
         match self {
             Self::Snapshot(s) => s.engine(),
             Self::Writer(w) => w.engine(),
+        }
+    }
+}
+
+/// A cache of the container, as a view may use it: what is uncommitted, or may be overwritten, is neither kept nor found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kept<'a> {
+    view: &'a View,
+    cache: &'a PayloadCache,
+}
+
+impl Kept<'_> {
+    fn seen(&self, key: &CacheKey) -> Option<Generation> {
+        match self.view {
+            View::Snapshot(s) => s.seen(),
+            View::Writer(w) => w.seen(key.offset()),
+        }
+    }
+
+    /// True when a value of `cost` bytes would be kept.
+    pub(crate) fn takes(&self, cost: usize) -> bool {
+        self.cache.takes(cost)
+    }
+
+    /// The value of `key`.
+    pub(crate) fn get<T: Any + Send + Sync>(&self, key: &CacheKey) -> Option<Arc<T>> {
+        self.cache.get(key, self.seen(key)?)
+    }
+
+    /// The value of `key`, without a trace of the question.
+    pub(crate) fn peek<T: Any + Send + Sync>(&self, key: &CacheKey) -> Option<Arc<T>> {
+        self.seen(key)?;
+        self.cache.peek(key)
+    }
+
+    /// Keeps `value`, which takes `cost` bytes.
+    pub(crate) fn put<T: Any + Send + Sync>(&self, key: CacheKey, value: Arc<T>, cost: usize) {
+        if let Some(seen) = self.seen(&key) {
+            self.cache.put(key, seen, value, cost);
         }
     }
 }

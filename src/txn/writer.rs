@@ -18,16 +18,19 @@ use crate::bytes::crc32c;
 use crate::error::{Error, Result};
 use crate::format::extent::Extent;
 use crate::format::slot::{Slot, slot_index, slot_offset};
-use crate::format::{ALIGN, BLOCK, Generation, ObjectId};
+use crate::format::{ALIGN, Generation, ObjectId};
 use crate::limits::{GENERATION_END, MESSAGE_LEN_MAX};
 use crate::store::Storage;
 use crate::store::lock::WriterEntry;
 
-use super::commit::{self, Build, Plan};
+use super::commit::{self, Build, Kind, Plan};
 use super::engine::Writing;
 use super::open::Pair;
 use super::overlay::Overlay;
 use super::payload::{self, Payload};
+use super::reuse::{Applied, Kept, Reuse};
+use super::snapshot::{Committed, Deferred, Protection};
+use super::space::Space;
 use super::tail::{self, Tail};
 use super::{Change, Engine, Key, SnapshotState, Value};
 
@@ -39,6 +42,8 @@ const KEY_LOCKS: usize = 64;
 pub(super) struct Held {
     /// The handle that writes, and that the lock belongs to.
     pub(super) medium: Arc<dyn Storage>,
+    /// Locks tell who reads what, so that space can be reused.
+    pub(super) reuses: bool,
     pub(super) _entry: WriterEntry,
     pub(super) _flag: Writing,
 }
@@ -53,16 +58,31 @@ enum Health {
     Replaced,
 }
 
+/// The last durable state, the slot before it, and what is deferred over them.
+#[derive(Debug)]
+struct Slots {
+    newest: Arc<Committed>,
+    other: Option<Slot>,
+    /// Deferred commits since, and the keys they changed.
+    deferred: u64,
+    changed: u64,
+}
+
 /// A writer and its open transaction. Closing or dropping it aborts.
 #[derive(Debug)]
 pub(crate) struct WriterState {
     engine: Arc<Engine>,
-    held: Mutex<Option<Held>>,
+    held: Mutex<Option<Arc<Held>>>,
     health: Mutex<Health>,
     /// The process that opened it: a forked child must not write.
     pid: u32,
     id: [u8; 16],
+    /// What the transaction builds on: the last durable generation, or a deferred commit over it.
     base: RwLock<Arc<SnapshotState>>,
+    /// What the slots say, as far as this writer knows.
+    slots: Mutex<Slots>,
+    /// Which roots the free space follows from.
+    reuse: Mutex<Reuse>,
     /// The base slot is marked unconfirmed and the first commit clears the mark.
     confirms: AtomicBool,
     /// History records of the base.
@@ -99,19 +119,30 @@ pub(crate) struct Hold<'a> {
 impl WriterState {
     /// A writer on the newest slot of `pair`, which the engine has published. Heals an invalid slot.
     pub(super) fn open(engine: Arc<Engine>, held: Held, pair: &Pair) -> Result<Arc<Self>> {
-        let base = engine.snapshot()?;
+        let newest = engine.published();
+        let base = own_state(&engine, &newest);
         let end = pair.other.as_ref().map_or(0, |slot| slot.committed_end);
-        let start = end.max(base.committed_end()).next_multiple_of(BLOCK);
+        let space = Space::new(
+            end.max(base.committed_end()),
+            engine.options().file_bytes_max,
+        );
         let writer = Self {
             pid: std::process::id(),
             id: engine.options().writer_id()?,
             confirms: AtomicBool::new(pair.newest.unconfirmed && pair.other.is_some()),
             history: AtomicU64::new(commit::count_history(&base)?),
-            tail: Mutex::new(Tail::new(start)),
+            tail: Mutex::new(Tail::new(space)),
+            slots: Mutex::new(Slots {
+                newest,
+                other: pair.other.clone(),
+                deferred: 0,
+                changed: 0,
+            }),
+            reuse: Mutex::new(Reuse::new(held.reuses)),
             next_object_id: AtomicU64::new(base.slot().next_object_id),
             base: RwLock::new(base),
             engine,
-            held: Mutex::new(Some(held)),
+            held: Mutex::new(Some(Arc::new(held))),
             health: Mutex::new(Health::Live),
             gate: RwLock::new(()),
             overlay: Overlay::default(),
@@ -123,7 +154,7 @@ impl WriterState {
         };
         if pair.other.is_none() {
             let _alone = writer.gate.write();
-            writer.commit_changes(&mut Vec::new(), false)?;
+            writer.commit_changes(&mut Vec::new(), Kind::Healing)?;
         }
         Ok(Arc::new(writer))
     }
@@ -135,6 +166,15 @@ impl WriterState {
     /// The committed state this transaction builds on.
     pub(crate) fn base(&self) -> Arc<SnapshotState> {
         Arc::clone(&self.base.read())
+    }
+
+    /// The generation by which what is decoded of the extent at `offset` is kept; none for what is not committed, and while
+    /// a restore is staged, whose extents no present root holds.
+    pub(super) fn seen(&self, offset: u64) -> Option<Generation> {
+        if self.restoring.lock().is_some() || self.tail.lock().owns(offset) {
+            return None;
+        }
+        self.base().seen()
     }
 
     /// Whether the transaction still builds on `base`.
@@ -206,13 +246,16 @@ impl WriterState {
         let _hold = self.hold();
         let medium = self.medium()?;
         let offset = if bytes.len() < tail::LARGE {
-            self.tail.lock().gather(bytes, align)?
+            self.begun_tail()?.gather(bytes, align)?
         } else {
-            let offset = self.tail.lock().reserve(bytes.len(), align)?;
+            let offset = self.begun_tail()?.reserve(bytes.len(), align)?;
             self.write(medium.as_ref(), offset, bytes)?;
             offset
         };
-        self.write_waiting(medium.as_ref())?;
+        let worth_writing = self.tail.lock().is_worth_writing();
+        if worth_writing {
+            self.write_waiting(medium.as_ref())?;
+        }
         Ok(Extent {
             offset,
             len: bytes.len() as u64,
@@ -228,7 +271,7 @@ impl WriterState {
         }
         let _hold = self.hold();
         self.check_health()?;
-        self.tail.lock().reserve(len, align).map(Some)
+        self.begun_tail()?.reserve(len, align).map(Some)
     }
 
     /// Writes a payload at its reserved place.
@@ -301,11 +344,11 @@ impl WriterState {
         let (offset, len) = payload::locate(extent, &range)?;
         {
             let tail = self.tail.lock();
-            if extent.offset < tail.start() {
+            if !tail.owns(extent.offset) {
                 drop(tail);
                 return self.base().payload_range(extent, range);
             }
-            extent.check("extent", tail.end())?;
+            extent.check("extent", tail.high())?;
             let end = offset.saturating_add(len as u64);
             if let Some(bytes) = tail.bytes(&(offset..end)) {
                 return Ok(Payload::Owned(bytes));
@@ -313,6 +356,24 @@ impl WriterState {
         }
         // A copy: these bytes may be overwritten after an abort.
         payload::read_owned(self.engine.storage(), offset, len).map_err(|e| self.engine.place(e))
+    }
+
+    /// Free bytes below the end of the file, as far as this writer knows, and bytes that wait for the horizon.
+    pub(crate) fn reusable(&self) -> (u64, u64) {
+        self.tail.lock().space.reusable()
+    }
+
+    /// Whether somebody pins `generation`, as far as locks tell.
+    pub(super) fn is_read(&self, generation: Generation) -> Result<bool> {
+        match self
+            .engine
+            .pins()
+            .is_held(self.medium()?.as_ref(), generation)
+        {
+            Err(e) if e.kind() == std::io::ErrorKind::Unsupported => Ok(false),
+            Err(e) => Err(Error::io("cannot ask for the locks of readers", e)),
+            Ok(held) => Ok(held),
+        }
     }
 
     /// Marks the transaction as one that brings back `old`.
@@ -333,7 +394,25 @@ impl WriterState {
         self.flush_pending()?;
         let _alone = self.gate.write();
         let mut changes = self.overlay.take();
-        let committed = self.commit_changes(&mut changes, true);
+        let history = Kind::Full(self.history.load(Ordering::Acquire));
+        let committed = self.commit_changes(&mut changes, history);
+        if committed.is_err() {
+            self.overlay.restore(changes);
+        }
+        committed.map_err(|e| self.engine.place(e))
+    }
+
+    /// Makes everything staged visible to this process, not durable: no sync, no slot, no generation. The next
+    /// [`WriterState::commit`] makes it durable; until then a crash, or closing the writer, loses it. Gives how many such
+    /// commits there are since the last durable one.
+    ///
+    /// # Errors
+    /// As [`WriterState::commit`], but nothing poisons the writer.
+    pub(crate) fn commit_deferred(&self) -> Result<u64> {
+        self.flush_pending()?;
+        let _alone = self.gate.write();
+        let mut changes = self.overlay.take();
+        let committed = self.defer_changes(&mut changes);
         if committed.is_err() {
             self.overlay.restore(changes);
         }
@@ -367,7 +446,28 @@ impl WriterState {
         drop(std::mem::take(&mut *self.pending.lock()));
         let _alone = self.gate.write();
         self.forget();
-        drop(self.held.lock().take());
+        let held = self.held.lock().take();
+        let newest = {
+            let slots = self.slots.lock();
+            (slots.deferred > 0).then(|| Arc::clone(&slots.newest))
+        };
+        if let Some(newest) = newest {
+            // What was deferred is lost. Those who read it go on, and keep the lock until they are done.
+            self.engine.publish_again(newest);
+        }
+        // Views of this writer read on: from now on they need a pin like others, taken before another writer can be.
+        let newest = Arc::clone(&self.slots.lock().newest);
+        *self.base.write() = self.engine.snapshot().unwrap_or_else(|_| {
+            let generation = newest.slot.generation;
+            let engine = Arc::clone(&self.engine);
+            Arc::new(SnapshotState::new(
+                engine,
+                newest,
+                Protection::None,
+                generation,
+            ))
+        });
+        drop(held);
     }
 
     /// Before the gate is taken: whoever flushes waits for the gate with its own lock held.
@@ -437,46 +537,162 @@ impl WriterState {
         })
     }
 
-    /// The commit protocol. The caller holds the gate alone.
-    fn commit_changes(&self, changes: &mut Vec<Change>, with_history: bool) -> Result<Generation> {
-        let medium = self.medium()?;
-        let medium = medium.as_ref();
-        let base = self.base();
+    /// The transaction's space. Before the first place is given, what the horizon has passed becomes free.
+    fn begun_tail(&self) -> Result<MutexGuard<'_, Tail>> {
+        let mut tail = self.tail.lock();
+        if !tail.begun {
+            self.begin(&mut tail)?;
+            tail.begun = true;
+        }
+        Ok(tail)
+    }
 
-        // Step 1: what payloads are not on the medium yet.
-        let start = {
-            let mut tail = self.tail.lock();
-            tail.seal();
-            tail.end().next_multiple_of(BLOCK)
+    /// The one place where the medium is read under the tail's lock: everybody waits for a place then anyway.
+    fn begin(&self, tail: &mut Tail) -> Result<()> {
+        let mut reuse = self.reuse.lock();
+        if !reuse.is_allowed() {
+            return Ok(());
+        }
+        let medium = self.medium()?;
+        let base = self.base();
+        let (durable, other, deferred) = {
+            let slots = self.slots.lock();
+            let other = slots.other.clone();
+            (Arc::clone(&slots.newest), other, slots.deferred)
         };
+        let len = medium.len().unwrap_or(0);
+        if !tail.space.is_mapped() && deferred == 0 && reuse.wants_map(base.slot(), len) {
+            let built = reuse.build(&self.engine, &base, other.as_ref(), &mut tail.space);
+            if built.is_err() {
+                // Damage, or what only a later release understands: whoever reads it will be told. Here it means that nobody
+                // knows what is free.
+                tail.space.drop_map();
+                *reuse = Reuse::new(false);
+                return Ok(());
+            }
+        }
+        // Asked after the slot before this generation was published, as the protocol wants it.
+        let retained = reuse.retained_generations();
+        let oldest = self.engine.pins().oldest(medium.as_ref(), &retained);
+        let horizon = durable.slot.horizon;
+        match oldest {
+            Ok(oldest) => {
+                let limit = oldest.map_or(horizon, |oldest| oldest.min(horizon));
+                tail.space.pass(limit, &mut |e| self.engine.forget_node(e));
+            }
+            Err(_) => {
+                tail.space.drop_map();
+                *reuse = Reuse::new(false);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the next generation publishes as its horizon: the generation before it, or the oldest that somebody reads and
+    /// that is not kept by a record.
+    fn next_horizon(&self, medium: &dyn Storage, durable: &Slot, kept: &[Kept]) -> Generation {
+        if !self.reuse.lock().is_allowed() {
+            return durable.horizon;
+        }
+        let kept: Vec<Generation> = kept.iter().map(|(g, _)| *g).collect();
+        match self.engine.pins().oldest(medium, &kept) {
+            Ok(oldest) => oldest
+                .map_or(durable.generation, |oldest| oldest.min(durable.generation))
+                .max(durable.horizon),
+            Err(_) => durable.horizon,
+        }
+    }
+
+    /// The generations that are retained once `changes` are committed. Where they cannot be read nothing is reused.
+    fn kept_after(&self, base: &Arc<SnapshotState>, changes: &[Change]) -> Vec<Kept> {
+        let mut tail = self.tail.lock();
+        let mut reuse = self.reuse.lock();
+        if !reuse.is_allowed() {
+            return Vec::new();
+        }
+        let known = if tail.space.is_mapped() {
+            Ok(())
+        } else {
+            reuse.read_retained(base)
+        };
+        match known.and_then(|()| reuse.after(changes, base.committed_end())) {
+            Ok(kept) => kept,
+            Err(_) => {
+                tail.space.drop_map();
+                *reuse = Reuse::new(false);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Lays out the next commit and writes all of it but the slot: steps 1 and 2 of the protocol.
+    fn prepare(
+        &self,
+        medium: &dyn Storage,
+        changes: &mut Vec<Change>,
+        kind: Kind,
+    ) -> Result<(Build, Vec<Kept>)> {
+        let base = self.base();
+        let (durable, changed_before) = {
+            let slots = self.slots.lock();
+            (Arc::clone(&slots.newest), slots.changed)
+        };
+        let mut tail = self.begun_tail()?;
+        tail.seal();
+        let payloads_end = tail.high();
+        drop(tail);
         self.write_waiting(medium)?;
 
-        // Step 2: record and nodes.
+        let kept = self.kept_after(&base, changes);
         let message = self.message.lock().clone();
-        let history = with_history.then(|| self.history.load(Ordering::Acquire));
-        let Build {
-            bytes,
-            committed,
-            history,
-        } = commit::build(&mut Plan {
+        let restore = self.restoring.lock().is_some();
+        let mut tail = self.tail.lock();
+        let built = commit::build(&mut Plan {
+            durable: &durable.slot,
             base: &base,
             changes,
-            start,
+            place: &mut |len| tail.place_node(len),
+            payloads_end,
             message: &message,
             next_object_id: self.next_object_id.load(Ordering::Acquire),
             writer_id: self.id,
-            history,
-            restore: self.restoring.lock().is_some(),
-        })?;
-        self.write(medium, start, &bytes)?;
-        self.confirm_base(medium, base.slot())?;
+            horizon: self.next_horizon(medium, &durable.slot, &kept),
+            kind,
+            changed_before,
+            restore,
+        });
+        drop(tail);
+        let written = built.and_then(|build| {
+            for (offset, bytes) in &build.writes {
+                self.write(medium, *offset, bytes)?;
+            }
+            Ok(build)
+        });
+        match written {
+            Ok(build) => Ok((build, kept)),
+            Err(e) => {
+                self.tail.lock().forget_nodes();
+                Err(e)
+            }
+        }
+    }
+
+    /// The commit protocol. The caller holds the gate alone.
+    fn commit_changes(&self, changes: &mut Vec<Change>, kind: Kind) -> Result<Generation> {
+        let medium = self.medium()?;
+        let medium = medium.as_ref();
+        let durable = Arc::clone(&self.slots.lock().newest);
+
+        // Steps 1 and 2: payloads that are not on the medium yet, record and nodes.
+        let (build, kept) = self.prepare(medium, changes, kind)?;
+        self.confirm_base(medium, &durable.slot)?;
 
         // Step 3: sync 1.
         if let Err(e) = medium.sync() {
             if self.confirms.load(Ordering::Acquire) {
-                write_unconfirmed(medium, base.slot());
+                write_unconfirmed(medium, &durable.slot);
             }
-            return Err(self.poison(&base, "the sync before the slot", &e));
+            return Err(self.poison(&durable.slot, "the sync before the slot", &e));
         }
         if let Err(e) = self.engine.check_name(medium) {
             *self.health.lock() = Health::Replaced;
@@ -484,28 +700,84 @@ impl WriterState {
         }
 
         // Steps 4 and 5: the slot, sync 2.
-        let slot = &committed.slot;
+        let slot = &build.committed.slot;
         let written = medium
             .write_all_at(slot_offset(slot_index(slot.generation)), &slot.encode())
             .and_then(|()| medium.sync());
         if let Err(e) = written {
             write_unconfirmed(medium, slot);
-            return Err(self.poison(&base, "the slot write or its sync", &e));
+            return Err(self.poison(&durable.slot, "the slot write or its sync", &e));
         }
 
         // Step 6: publish, and begin the next transaction.
         let generation = slot.generation;
-        let end = slot.committed_end;
-        self.engine.publish(committed);
-        *self.base.write() = self.engine.snapshot()?;
         self.confirms.store(false, Ordering::Release);
-        if let Some(count) = history {
+        if let Some(count) = build.history {
             self.history.store(count, Ordering::Release);
         }
-        *self.tail.lock() = Tail::new(end.next_multiple_of(BLOCK));
-        self.message.lock().clear();
-        drop(self.restoring.lock().take());
+        self.advance(build, kept, true);
         Ok(generation)
+    }
+
+    /// A commit without its syncs and its slot. The caller holds the gate alone.
+    fn defer_changes(&self, changes: &mut Vec<Change>) -> Result<u64> {
+        let medium = self.medium()?;
+        let (mut build, kept) = self.prepare(medium.as_ref(), changes, Kind::Deferred)?;
+        let sequence = self.slots.lock().deferred.saturating_add(1);
+        build.committed.deferred = Some(Deferred {
+            sequence,
+            _held: self.held.lock().clone(),
+        });
+        self.advance(build, kept, false);
+        Ok(sequence)
+    }
+
+    /// Makes what was built the base of the next transaction, and visible.
+    fn advance(&self, build: Build, kept: Vec<Kept>, durable: bool) {
+        let committed = Arc::new(build.committed);
+        self.engine.publish(Arc::clone(&committed));
+        *self.base.write() = own_state(&self.engine, &committed);
+        let restored = self.restoring.lock().take();
+        let (before, follows_deferred) = {
+            let mut slots = self.slots.lock();
+            let before = Arc::clone(&slots.newest);
+            let follows_deferred = slots.deferred > 0;
+            slots.deferred = if durable {
+                0
+            } else {
+                slots.deferred.saturating_add(1)
+            };
+            slots.changed = if durable { 0 } else { build.changed };
+            if durable {
+                slots.other = Some(before.slot.clone());
+                slots.newest = Arc::clone(&committed);
+            }
+            (before, follows_deferred)
+        };
+        let mut tail = self.tail.lock();
+        tail.finish(&build.placed);
+        let applied = Applied {
+            generation: committed.slot.generation,
+            after: &committed.tree,
+            placed: &build.placed,
+            freed: build.freed,
+            old_record: durable.then_some(before.slot.record),
+            retained: kept,
+            restore: restored.is_some(),
+            follows_deferred,
+        };
+        let followed = self
+            .reuse
+            .lock()
+            .apply(&self.engine, applied, &mut tail.space);
+        if followed.is_err() {
+            // The commit stands; what is free is found out anew, or not at all.
+            tail.space.drop_map();
+        }
+        drop(tail);
+        if durable {
+            self.message.lock().clear();
+        }
     }
 
     /// Writes the base slot again without its mark, when a failed sync had left it in doubt and the other is valid: it
@@ -521,18 +793,28 @@ impl WriterState {
         let at = slot_offset(slot_index(base.generation));
         if let Err(e) = medium.write_all_at(at, &confirmed.encode()) {
             write_unconfirmed(medium, base);
-            return Err(self.poison(&self.base(), "the slot write", &e));
+            return Err(self.poison(base, "the slot write", &e));
         }
         Ok(())
     }
 
-    fn poison(&self, base: &SnapshotState, step: &str, cause: &std::io::Error) -> Error {
-        let last = base.generation();
+    fn poison(&self, base: &Slot, step: &str, cause: &std::io::Error) -> Error {
+        let last = base.generation;
         *self.health.lock() = Health::Poisoned(last);
         Error::poisoned(format!("{step} failed ({cause})"), last).help(
             "drop this writer and open the container again; copy the file to healthy storage before going on",
         )
     }
+}
+
+/// A state as its own writer holds it: nothing that the writer may write over is part of it.
+fn own_state(engine: &Arc<Engine>, committed: &Arc<Committed>) -> Arc<SnapshotState> {
+    Arc::new(SnapshotState::new(
+        Arc::clone(engine),
+        Arc::clone(committed),
+        Protection::Writer,
+        committed.pin().generation,
+    ))
 }
 
 /// Writes a slot's block with the mark of doubt, whatever comes of it.

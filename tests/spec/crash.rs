@@ -10,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::sync::Arc;
 
-use orthant::testing::{Memory, Raw, RawEntry, Storage};
+use orthant::testing::{Memory, Raw, RawEntry, RawSnapshot, Storage};
 use orthant::{Array, ArraySpec, Writer, region};
 
 use crate::disk::{Disk, Op, Random, Sabotage};
@@ -28,9 +28,12 @@ pub type Model = BTreeMap<u64, Vec<RawEntry>>;
 
 /// Everything but the history, whose records the model does not foretell.
 pub fn content(raw: &Raw) -> orthant::Result<Vec<RawEntry>> {
-    let mut all = raw.entries()?;
+    raw.entries().map(without_history)
+}
+
+fn without_history(mut all: Vec<RawEntry>) -> Vec<RawEntry> {
     all.retain(|e| e.key[0] != 0x11);
-    Ok(all)
+    all
 }
 
 /// Creates a container and commits `commits` times; gives the disk's record and the model.
@@ -162,6 +165,18 @@ impl<'a> Judge<'a> {
         let found = content(&raw).map_err(|e| e.to_string())?;
         if Some(&found) != self.model.get(&generation) {
             return Err(format!("generation {generation} holds something else"));
+        }
+        self.retained(&raw)
+    }
+
+    /// What is retained is as it was.
+    fn retained(&self, raw: &Raw) -> Result<(), String> {
+        for kept in raw.retained_generations().map_err(|e| e.to_string())? {
+            let old = raw.retained(kept).map_err(|e| e.to_string())?;
+            let found = without_history(old.entries().map_err(|e| e.to_string())?);
+            if Some(&found) != self.model.get(&kept) {
+                return Err(format!("retained generation {kept} holds something else"));
+            }
         }
         Ok(())
     }
@@ -391,6 +406,90 @@ fn every_crash_image_opens_to_the_last_acknowledged_commit_or_the_one_in_flight(
     }
     println!("{images} crash images, {bad} bad");
     assert!(images >= 250_000, "only {images} images");
+}
+
+/// Overwrites in a small file beside readers that hold generations, generations that are kept and let go, and restores: the
+/// space of what is gone is written to again and again.
+fn space_workload(seed: u64, commits: usize) -> (Disk, Model, u64) {
+    let mut random = Random::new(seed);
+    let disk = Disk::new(Sabotage::None);
+    let raw = Raw::create(disk.folder(), name()).unwrap();
+    disk.acknowledge(2);
+    let mut model = Model::from([(1, content(&raw).unwrap()), (2, content(&raw).unwrap())]);
+    let mut writer = raw.writer().unwrap();
+    let mut held: Vec<RawSnapshot> = Vec::new();
+    for commit in 0..commits {
+        if random.below(9) == 0 {
+            drop(writer);
+            writer = raw.writer().unwrap();
+        }
+        held.retain(|_| random.below(3) > 0);
+        held.push(raw.snapshot().unwrap());
+        let kept = raw.retained_generations().unwrap();
+        if !kept.is_empty() && random.below(9) == 0 {
+            let old = raw.retained(kept[random.below(kept.len())]).unwrap();
+            writer.restore(&old).unwrap();
+        }
+        if random.below(4) == 0 {
+            writer
+                .retain(&format!("s{}", raw.generation().unwrap()))
+                .unwrap();
+        }
+        for generation in kept {
+            if random.below(4) == 0 {
+                // Refused while one of `held` reads it.
+                drop(writer.release(&format!("s{generation}")));
+            }
+        }
+        for _ in 0..=random.below(3) {
+            change(&writer, &mut random);
+        }
+        writer.message(&format!("commit {commit}")).unwrap();
+        let staged = without_history(writer.entries().unwrap());
+        let generation = writer.commit().unwrap();
+        disk.acknowledge(generation);
+        model.insert(generation, staged);
+        for snapshot in &held {
+            let found = without_history(snapshot.entries().unwrap());
+            assert_eq!(
+                Some(&found),
+                model.get(&snapshot.generation()),
+                "seed {seed}"
+            );
+        }
+    }
+    let overwritten = overwritten(&disk.ops());
+    (disk, model, overwritten)
+}
+
+/// Bytes that were written where something had been written before, slots apart.
+fn overwritten(ops: &[Op]) -> u64 {
+    let (mut end, mut sum) = (0x3000, 0);
+    for op in ops {
+        if let Op::Write { offset, bytes, .. } = op
+            && *offset >= 0x3000
+        {
+            let len = bytes.len() as u64;
+            sum += len.min(end - (*offset).min(end));
+            end = end.max(offset + len);
+        }
+    }
+    sum
+}
+
+#[test]
+fn every_crash_image_is_whole_while_space_is_reused_kept_let_go_and_restored() {
+    let (mut images, mut reused) = (0, 0);
+    for seed in 0..10 {
+        let (disk, model, overwritten) = space_workload(seed, 26);
+        let mut judge = Judge::new(&model, Raw::from_bytes);
+        judge_run(&disk.ops(), &mut judge, seed);
+        assert_eq!(judge.bad, 0, "seed {seed}: {:?}", judge.first_bad);
+        images += judge.images;
+        reused += overwritten;
+    }
+    println!("{images} crash images, 0 bad, {reused} bytes written into space used before");
+    assert!(images >= 150_000 && reused > 200_000, "{images} {reused}");
 }
 
 /// Groups, arrays, attributes: what a program does, on the recording disk.

@@ -11,10 +11,11 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use orthant::testing::{FileId, Folder, Storage, Unfinished, io_error};
+use orthant::testing::{FileId, Folder, LockMode, Storage, Unfinished, io_error};
 
 /// One call that reached the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,6 +88,9 @@ struct State {
     fault: Option<(u64, Fault)>,
     sticky: bool,
     sabotage: Sabotage,
+    /// Byte locks: file, byte, handle, exclusive.
+    locks: Vec<(usize, u64, u64, bool)>,
+    handles: u64,
 }
 
 /// A folder on a disk.
@@ -109,6 +113,8 @@ impl Disk {
             fault: None,
             sticky: false,
             sabotage,
+            locks: Vec::new(),
+            handles: 0,
         };
         Self {
             state: Arc::new(Mutex::new(state)),
@@ -247,6 +253,26 @@ impl State {
 struct DiskFile {
     disk: Disk,
     file: usize,
+    handle: u64,
+}
+
+impl DiskFile {
+    fn new(disk: &Disk, state: &mut State, file: usize) -> Self {
+        state.handles += 1;
+        Self {
+            disk: disk.clone(),
+            file,
+            handle: state.handles,
+        }
+    }
+}
+
+/// Locks go with their handle.
+impl Drop for DiskFile {
+    fn drop(&mut self) {
+        let handle = self.handle;
+        self.disk.lock().locks.retain(|l| l.2 != handle);
+    }
 }
 
 impl Storage for DiskFile {
@@ -305,16 +331,46 @@ impl Storage for DiskFile {
             inode: self.file as u64,
         })
     }
+
+    fn try_lock(&self, byte: u64, mode: LockMode) -> io::Result<bool> {
+        if self.conflict(byte..byte + 1, mode)?.is_some() {
+            return Ok(false);
+        }
+        let exclusive = mode == LockMode::Exclusive;
+        let mut state = self.disk.lock();
+        state.locks.push((self.file, byte, self.handle, exclusive));
+        Ok(true)
+    }
+
+    fn unlock(&self, byte: u64) -> io::Result<()> {
+        let mine = (self.file, byte, self.handle);
+        let mut state = self.disk.lock();
+        state.locks.retain(|l| (l.0, l.1, l.2) != mine);
+        Ok(())
+    }
+
+    fn conflict(&self, bytes: Range<u64>, mode: LockMode) -> io::Result<Option<u64>> {
+        let state = self.disk.lock();
+        let others = state
+            .locks
+            .iter()
+            .filter(|(file, byte, handle, exclusive)| {
+                *file == self.file
+                    && *handle != self.handle
+                    && bytes.contains(byte)
+                    && (*exclusive || mode == LockMode::Exclusive)
+            });
+        Ok(others.map(|l| l.1).min())
+    }
 }
 
 impl Folder for Disk {
     fn open(&self, name: &OsStr, _write: bool) -> orthant::Result<Arc<dyn Storage>> {
-        let file = self.lock().names.get(name).copied();
+        let mut state = self.lock();
+        let file = state.names.get(name).copied();
         let none = || io_error("cannot open the container", io::ErrorKind::NotFound.into());
-        Ok(Arc::new(DiskFile {
-            disk: self.clone(),
-            file: file.ok_or_else(none)?,
-        }))
+        let file = file.ok_or_else(none)?;
+        Ok(Arc::new(DiskFile::new(self, &mut state, file)))
     }
 
     fn create(&self, name: &OsStr) -> orthant::Result<Box<dyn Unfinished>> {
@@ -330,10 +386,7 @@ impl Folder for Disk {
             name: temporary.clone(),
             file,
         });
-        let file = Arc::new(DiskFile {
-            disk: self.clone(),
-            file,
-        });
+        let file = Arc::new(DiskFile::new(self, &mut state, file));
         let target = name.to_owned();
         Ok(Box::new(Temporary {
             file,

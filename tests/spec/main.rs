@@ -33,4 +33,5 @@ mod second_reader;
 mod sharding;
 mod signed_vectors;
 mod snapshots;
+mod space;
 mod support;

@@ -387,7 +387,8 @@ fn c91_payloads_and_nodes_cross_four_and_eight_gib() {
         c91_stretch(&path, border - 50_000);
         let row = |k: u32| ndarray::Array2::from_elem((1, 1000), k + 1);
         {
-            let c = Container::open(&path).unwrap();
+            // Else the hole would be written into.
+            let c = OpenOptions::new().reuse_space(false).open(&path).unwrap();
             let w = c.writer().unwrap();
             let a: Array<u32> = w.array("a").unwrap();
             for k in 0..20 {
