@@ -5,11 +5,13 @@
 //! from what was written. Without the variable the containers go to a folder of the test's own and are checked here.
 
 use std::fmt::Write as _;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use orthant::{
-    ArraySpec, AttributeValue, Block, ChunkState, Codec, Container, DataType, Domain, DynArray,
-    DynArraySpec, Elements, Json, Region, TimeUnit, Tree, TypedArray, Writer, region,
+    ArchiveOptions, ArraySpec, AttributeValue, Block, ChunkState, Codec, Container, CopyOptions,
+    DataType, Domain, DynArray, DynArraySpec, Elements, Json, Region, TimeUnit, Tree, TypedArray,
+    Writer, region,
 };
 
 use crate::support::verify;
@@ -103,12 +105,31 @@ impl Written {
     fn finish(self) {
         self.writer.commit().unwrap();
         verify(&self.container);
+        let snapshot = self.container.snapshot().unwrap();
+        self.expect(&self.path, snapshot.generation());
+        // The same content in the two forms that are written whole.
+        let go_on = |_, _| ControlFlow::Continue(());
+        let beside = |form: &str| {
+            let name = self.path.file_stem().unwrap().to_str().unwrap();
+            self.path.with_file_name(format!("{name}-{form}.orth"))
+        };
+        let copy = CopyOptions::new();
+        snapshot.copy_to(beside("copy"), copy, go_on).unwrap();
+        self.expect(&beside("copy"), snapshot.generation() + 2);
+        let archive = ArchiveOptions::new([7; 16]);
+        snapshot
+            .archive_to(beside("archive"), archive, go_on)
+            .unwrap();
+        self.expect(&beside("archive"), 2);
+    }
+
+    /// What must be read from the container at `path`.
+    fn expect(&self, path: &Path, generation: u64) {
         let mut text = format!(
-            r#"{{"schema":"orthant/vector/1","generation":{},"other_slot":{{"state":"valid"}},"ignored_tail_bytes":0,"unconfirmed":false,"#,
-            self.container.snapshot().unwrap().generation()
+            r#"{{"schema":"orthant/vector/1","generation":{generation},"other_slot":{{"state":"valid"}},"ignored_tail_bytes":0,"unconfirmed":false,"#,
         );
         write!(text, r#""objects":{{{}}}}}"#, self.objects.join(",")).unwrap();
-        std::fs::write(self.path.with_extension("json"), text).unwrap();
+        std::fs::write(path.with_extension("json"), text).unwrap();
     }
 }
 
