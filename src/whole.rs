@@ -302,7 +302,9 @@ fn write(
     target
         .sync()
         .map_err(|e| Error::io("cannot sync the new file", e))?;
-    verify(target, progress)?;
+    if !verify(target, &mut || progress(written.payload, written.payload))? {
+        return Ok(None);
+    }
     Ok(Some(CopyReport {
         bytes_in: state.committed_end(),
         bytes_out: written.bytes,
@@ -310,22 +312,23 @@ fn write(
     }))
 }
 
-/// Refuses a new file in which a full check finds anything.
-fn verify(
-    target: &Arc<dyn Storage>,
-    _progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
-) -> Result<()> {
+/// Refuses a new file in which a full check finds anything; false when `go_on` ends it.
+fn verify(target: &Arc<dyn Storage>, go_on: &mut dyn FnMut() -> ControlFlow<()>) -> Result<bool> {
     let options = OpenOptions::new().read_only(true).cache_bytes(0);
     let made = options.open_storage(Arc::clone(target))?;
-    let mut first = None;
-    let go_on = |_, _| ControlFlow::Continue(());
-    made.snapshot()?.check(CheckLevel::Full, go_on, |problem| {
+    let (mut first, mut whole) = (None, true);
+    let step = |_, _| {
+        let flow = go_on();
+        whole &= flow.is_continue();
+        flow
+    };
+    made.snapshot()?.check(CheckLevel::Full, step, |problem| {
         if !problem.warning && first.is_none() {
             first = Some(problem.error);
         }
     })?;
     match first {
-        None => Ok(()),
+        None => Ok(whole),
         Some(e) => Err(e.help("the new file was thrown away; the old one is as it was")),
     }
 }

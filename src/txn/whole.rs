@@ -62,6 +62,8 @@ pub(crate) struct Written {
     pub(crate) bytes: u64,
     /// Payloads and blobs that were passed through.
     pub(crate) extents: u64,
+    /// Bytes of those.
+    pub(crate) payload: u64,
 }
 
 /// An extent of the source and its place in the new file.
@@ -191,6 +193,7 @@ impl Layout {
         Ok(Some(Written {
             bytes: self.end,
             extents: self.extents.len() as u64,
+            payload: total,
         }))
     }
 
