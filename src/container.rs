@@ -298,10 +298,11 @@ impl Container {
         &self.engine
     }
 
-    /// The bytes of the newest committed state, as a file would hold them.
+    /// The bytes of the newest durable state, as a file would hold them: dead space, retained snapshots and all. Sees
+    /// commits of other processes. [`Snapshot::copy_to_bytes`] gives the same without dead space.
     ///
     /// # Errors
-    /// `Io`.
+    /// `Busy` when commits follow one another faster than the bytes can be read; `LimitExceeded`; `Io`.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         self.engine.to_bytes()
     }

@@ -178,7 +178,7 @@ impl Edits {
         index::diff(side(old.tree()), side(new.tree()), range, true, |d| {
             edits.add(&d)
         })
-        .map_err(|e| new.place(e))?;
+        .map_err(|e| new.place(old.place(e)))?;
         Ok(edits)
     }
 

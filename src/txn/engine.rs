@@ -16,6 +16,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::extent::{Extent, NodeRef};
 use crate::format::header::Header;
 use crate::format::node::Node;
+use crate::format::slot::{slot_index, slot_offset};
 use crate::format::{Generation, key};
 use crate::index::{Load, Loader, NodeCache, ReadNode};
 use crate::limits::Limits;
@@ -33,6 +34,8 @@ use super::{
     EngineOptions, NewContainer, PayloadCache, Scratch, SnapshotState, View, WriterState, retained,
 };
 
+/// How often all bytes are read anew when commits come in between.
+const BYTES_TRIES: u32 = 100;
 /// How often a waiting writer tries again.
 const TRY_EVERY: Duration = Duration::from_millis(5);
 /// How soon one who waits for a commit looks again at first, and how seldom at last.
@@ -216,19 +219,50 @@ impl Engine {
         }))
     }
 
-    /// All bytes up to the end of the newest committed state.
-    pub(crate) fn to_bytes(self: &Arc<Self>) -> Result<Vec<u8>> {
-        let state = self.snapshot()?;
-        let end = state.committed_end();
-        let refuse = |e| Error::io("cannot read the container", e);
-        let too_long = |_| {
+    /// All bytes of the newest durable state, as a file that was closed after it would hold them.
+    ///
+    /// # Errors
+    /// `Busy` when commits follow one another faster than the bytes can be read.
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
+        for _ in 0..BYTES_TRIES {
+            if let Some(bytes) = self.try_bytes().map_err(|e| self.place(e))? {
+                return Ok(bytes);
+            }
+        }
+        Err(self.place(
+            Error::busy("commits change the container while its bytes are read")
+                .help("copy a snapshot to bytes instead"),
+        ))
+    }
+
+    /// None when a commit has come in between: while none does, all that both slots reach stays as it is.
+    fn try_bytes(&self) -> Result<Option<Vec<u8>>> {
+        let storage = self.storage.as_ref();
+        let pair = open::read_slots(storage, &self.header, false)?;
+        let slots = || std::iter::once(&pair.newest).chain(&pair.other);
+        let end = slots().map(|slot| slot.committed_end).max().unwrap_or(0);
+        let too_long = || {
             Error::limit("container")
                 .expected("a length that memory holds")
                 .found(end)
         };
-        let mut bytes = vec![0; usize::try_from(end).map_err(too_long)?];
-        self.storage.read_exact_at(0, &mut bytes).map_err(refuse)?;
-        Ok(bytes)
+        let mut bytes = Vec::new();
+        let len = usize::try_from(end).map_err(|_| too_long())?;
+        bytes.try_reserve_exact(len).map_err(|_| too_long())?;
+        bytes.resize(len, 0);
+        storage
+            .read_exact_at(0, &mut bytes)
+            .map_err(|e| Error::io("cannot read the container", e))?;
+        // A writer may be in the middle of a slot, whose old content it was then.
+        for slot in slots() {
+            let at = usize::try_from(slot_offset(slot_index(slot.generation))).unwrap_or(0);
+            let block = slot.encode();
+            if let Some(place) = bytes.get_mut(at..).and_then(|b| b.get_mut(..block.len())) {
+                place.copy_from_slice(&block);
+            }
+        }
+        let after = open::read_slots(storage, &self.header, false)?;
+        Ok((after.newest == pair.newest).then_some(bytes))
     }
 
     /// Length of the file.

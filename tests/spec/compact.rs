@@ -872,7 +872,61 @@ fn a_copy_beside_a_writer_of_a_thousand_commits_is_one_generation() {
         }
         copies
     });
-    println!("{copies} copies beside 1,000 commits, each one generation");
+    let len = std::fs::metadata(&path).unwrap().len();
+    println!("{copies} copies beside 1,000 commits, each one generation; the file has {len} bytes");
+    // A commit writes some 16 KiB: had no space been reused, it would be 16 MiB.
+    assert!(len < 4 << 20, "{len} bytes: space was not reused");
+}
+
+/// The bytes of a container that is being written, in memory and in a file, are those of one generation.
+#[test]
+fn bytes_taken_beside_a_writer_open_to_one_generation() {
+    let (_folder, path) = scratch("live.orth");
+    for c in [
+        Container::in_memory().unwrap(),
+        Container::create(&path).unwrap(),
+    ] {
+        let w = c.writer().unwrap();
+        for name in ["a", "b"] {
+            let spec = ArraySpec::<i64>::new(region![0..600]).chunks([50]);
+            w.create_array(name, spec).unwrap();
+        }
+        let (a, b) = (w.array::<i64>("a").unwrap(), w.array::<i64>("b").unwrap());
+        let commit = |number: i64| {
+            let cells = |k: i64| {
+                (0..600)
+                    .map(|i| number * 10_000 + i * k)
+                    .collect::<Vec<_>>()
+            };
+            a.write_slice(region![..], &cells(1)).unwrap();
+            b.write_slice(region![..], &cells(-1)).unwrap();
+            w.commit().unwrap();
+        };
+        commit(0);
+        // One who opened it before sees what is committed later.
+        let reader = c.path().map(|p| Container::open_read_only(p).unwrap());
+        let reader = reader.as_ref().unwrap_or(&c);
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                (1..=300).for_each(commit);
+                done.store(true, Ordering::Release);
+            });
+            let mut taken = 0;
+            while !done.load(Ordering::Acquire) || taken == 0 {
+                match reader.to_bytes() {
+                    Ok(bytes) => {
+                        let copy = Container::from_bytes(bytes).unwrap();
+                        assert!(!copy.report().fell_back);
+                        verify(&copy);
+                        one_generation(&copy.snapshot().unwrap());
+                        taken += 1;
+                    }
+                    Err(e) => assert_eq!(e.kind(), ErrorKind::Busy),
+                }
+            }
+        });
+    }
 }
 
 fn one_generation(s: &Snapshot) {
