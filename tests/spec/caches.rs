@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::medium::{fresh, fresh_with, held_exact, held_with};
 use orthant::{
-    Array, ArraySpec, ChunkState, Codec, Container, Domain, OpenOptions, ReadPath, Receipt, Region,
-    region,
+    Array, ArraySpec, ChunkState, Codec, Container, Domain, OpenOptions, ReadPath, ReadVia,
+    Receipt, Region, region,
 };
 
 /// The bytes of a container with one array, whose cells count up from 1.
@@ -54,6 +54,46 @@ fn row_slabs_decode_each_chunk_once_with_a_cache_and_once_a_slab_without() {
     assert_eq!(decoded, 512);
     assert_eq!(statistics.entries, 512);
     assert_eq!(statistics.hits, 64 * 64 - 512);
+}
+
+/// Row 6 whole: `cargo test --release --test spec -- --ignored --nocapture slabs_of_a_cube`
+#[test]
+#[ignore = "512 MiB, a minute: cargo test --release --test spec -- --ignored --nocapture slabs_of_a_cube"]
+fn slabs_of_a_cube_of_512_decode_512_chunks_with_the_default_cache() {
+    let (_folder, path) = crate::support::scratch("a.orth");
+    let cell = |z: i64, y: i64, x: i64| ((z * 31 + y * 7 + x) % 4096) as f32 + 1.0;
+    {
+        let c = Container::create(&path).unwrap();
+        let w = c.writer().unwrap();
+        let spec = ArraySpec::<f32>::new(region![0..512, 0..512, 0..512]).chunks([64, 64, 64]);
+        let a = w.create_array("a", spec).unwrap();
+        for lo in (0..512).step_by(64) {
+            let cells: Vec<f32> = (lo..lo + 64)
+                .flat_map(|z| (0..512).flat_map(move |y| (0..512).map(move |x| cell(z, y, x))))
+                .collect();
+            a.write_slice(region![lo..lo + 64, .., ..], &cells).unwrap();
+        }
+        w.commit().unwrap();
+    }
+    let chunk = 1 << 20;
+    for (cache, want) in [(None, 512), (Some(0), 32_768)] {
+        let options = OpenOptions::new().read_only(true);
+        let options = cache.map_or(options.clone(), |bytes| options.cache_bytes(bytes));
+        let c = options.open(&path).unwrap();
+        let a = c.snapshot().unwrap().array::<f32>("a").unwrap();
+        let (mut decoded, mut most) = (0, 0);
+        let mut slab = vec![0_f32; 512 * 512];
+        for z in 0..512 {
+            let receipt = a.read_into(region![z, .., ..], &mut slab).unwrap();
+            assert_eq!(slab[5 * 512 + 6], cell(z, 5, 6));
+            decoded += receipt.chunks_decoded;
+            most = most.max(c.cache_statistics().bytes);
+        }
+        println!("cache {cache:?}: {decoded} decodes, at most {most} bytes held");
+        assert_eq!(decoded, want);
+        assert!(most <= c.cache_statistics().bytes_max + chunk);
+        assert!(cache == Some(0) || c.cache_statistics().bytes_max == 256 << 20);
+    }
 }
 
 /// C111: f32 (2000,2000) in chunks of (500,500).
@@ -123,6 +163,83 @@ fn one_cell_of_a_huge_shard_costs_its_index_and_one_inner_chunk() {
     assert_eq!(receipt.bytes_fetched, (1 << 16) + 4);
     let (cells, receipt) = a.read_with_receipt(region![12_345 << 16]).unwrap();
     assert_eq!((cells[[]], receipt.bytes_fetched), (0, 0));
+}
+
+/// One cell of a shard of 16,384 inner chunks of 64 KiB, in files that have not been read yet: what is fetched, and by how
+/// much memory rises meanwhile.
+fn one_cell_costs_index_and_inner_chunk(path: &std::path::Path, cells: &[(i64, u8)]) {
+    let (index, inner) = (16_384 * 16 + 4, (1 << 16) + 4);
+    for via in [ReadVia::Mmap, ReadVia::Pread] {
+        for cache in [0, 256 << 20] {
+            let options = OpenOptions::new().via(via).read_only(true);
+            let c = options.cache_bytes(cache).open(path).unwrap();
+            let a = c.snapshot().unwrap().array::<u8>("a").unwrap();
+            // Documents and index nodes are no part of it.
+            a.chunks().unwrap();
+            for (i, &(at, want)) in cells.iter().enumerate() {
+                let mut cell = [0];
+                let (receipt, peak) =
+                    crate::heap::peak_of(|| a.read_into(region![at], &mut cell).unwrap());
+                assert_eq!(cell, [want], "{at}");
+                let first = if i == 0 { index } else { 0 };
+                assert!(receipt.bytes_fetched <= first + inner, "{receipt:?}");
+                assert_eq!(receipt.path, ReadPath::Partial);
+                let peak = peak as u64;
+                println!(
+                    "cell {at} by {via:?}: {} bytes, peak {peak}",
+                    receipt.bytes_fetched
+                );
+                assert!(peak <= first + (1 << 20), "{peak} bytes by {via:?}");
+            }
+        }
+    }
+}
+
+/// Row 4 with four of the shard's inner chunks there, so that the file is small.
+#[test]
+fn one_cell_of_a_huge_shard_takes_a_mebibyte_above_its_index() {
+    let (_folder, path) = crate::support::scratch("a.orth");
+    let c = Container::create(&path).unwrap();
+    let w = c.writer().unwrap();
+    let spec = ArraySpec::<u8>::new(region![0..1 << 30])
+        .chunks([1 << 16])
+        .shards([1 << 30])
+        .codecs([Codec::bytes_little_endian()]);
+    let a = w.create_array("a", spec).unwrap();
+    let noise: Vec<u8> = (0..1_u32 << 16).map(|i| ((i * i) >> 5) as u8 | 1).collect();
+    for at in [0, 5_000, 5_001, 16_383] {
+        let lo = at << 16;
+        a.write_slice(region![lo..lo + (1 << 16)], &noise).unwrap();
+    }
+    w.commit().unwrap();
+    let cells = [
+        ((5_000 << 16) + 77, noise[77]),
+        ((16_383 << 16) + 1, noise[1]),
+        (12_345 << 16, 0),
+    ];
+    one_cell_costs_index_and_inner_chunk(&path, &cells);
+}
+
+/// Row 4 whole: `cargo test --release --test spec -- --ignored --nocapture whole_gibibyte`
+#[test]
+#[ignore = "1 GiB: cargo test --release --test spec -- --ignored --nocapture whole_gibibyte"]
+fn one_cell_of_a_whole_gibibyte_in_one_shard_takes_a_mebibyte_above_its_index() {
+    let (_folder, path) = crate::support::scratch("a.orth");
+    let cell = |at: u32| (at ^ (at >> 11) ^ (at >> 17)) as u8 | 1;
+    {
+        let c = Container::create(&path).unwrap();
+        let w = c.writer().unwrap();
+        let spec = ArraySpec::<u8>::new(region![0..1 << 30])
+            .chunks([1 << 16])
+            .shards([1 << 30])
+            .codecs([Codec::bytes_little_endian()]);
+        let a = w.create_array("a", spec).unwrap();
+        let cells: Vec<u8> = (0..1 << 30).map(cell).collect();
+        a.write_slice(Region::all(), &cells).unwrap();
+        w.commit().unwrap();
+    }
+    let cells = [77, 5_000 << 16, (1 << 30) - 1].map(|at: u32| (i64::from(at), cell(at)));
+    one_cell_costs_index_and_inner_chunk(&path, &cells);
 }
 
 /// What a read should cost, from the stored extents and the shards' own indexes.

@@ -46,15 +46,22 @@ fn present_chunks_of_a_huge_grid_are_found_by_what_is_stored() {
         want.push(at.to_vec());
     }
     w.commit().unwrap();
-    let a = c.snapshot().unwrap().dyn_array("a").unwrap();
     want.sort();
     want.dedup();
-    let start = Instant::now();
-    let found = a.chunks().unwrap();
-    let took = start.elapsed();
-    assert_eq!(found.into_iter().map(|c| c.coord).collect::<Vec<_>>(), want);
+    let bytes = c.to_bytes().unwrap();
+    // From a container that has read nothing yet; the best of three, since other tests run beside.
+    let took = (0..3).map(|_| {
+        let c = Container::from_bytes(bytes.clone()).unwrap();
+        let a = c.snapshot().unwrap().dyn_array("a").unwrap();
+        let start = Instant::now();
+        let found = a.chunks().unwrap();
+        let took = start.elapsed();
+        assert!(found.into_iter().map(|c| c.coord).eq(want.iter().cloned()));
+        took
+    });
+    let took = took.min().unwrap();
     println!("{} present chunks of 10^9: {took:?}", want.len());
-    assert!(took.as_millis() < 500, "{took:?}");
+    assert!(took.as_millis() < 50, "{took:?}");
 }
 
 #[test]
