@@ -36,6 +36,9 @@ pub(super) struct Unit {
     pub(super) content: Content,
 }
 
+/// Some units; one needs no memory of its own.
+pub(super) type Units = SmallVec<[Unit; 1]>;
+
 #[derive(Debug)]
 pub(super) enum Content {
     /// What the index says.
@@ -84,7 +87,7 @@ pub(super) struct Gather<'a> {
 
 /// Some units, and the parts of the result that they and no others fill.
 struct Task<'o> {
-    units: Vec<Unit>,
+    units: Units,
     /// One slice for each position on the axes before the split one.
     rows: SmallVec<[&'o mut [u8]; 1]>,
     /// Position on the split axis where the slices start, and how many they hold.
@@ -96,13 +99,16 @@ struct Task<'o> {
 
 impl Gather<'_> {
     /// Puts the elements of all units into `out`.
-    pub(super) fn run(&self, units: Vec<Unit>, out: &mut [u8]) -> Result<Receipt> {
+    pub(super) fn run(&self, units: Units, out: &mut [u8]) -> Result<Receipt> {
         let work = units.len().saturating_mul(self.tile.byte_len());
         let pieces = if work < PARALLEL_MIN || units.len() < 2 {
             1
         } else {
             parallel::width().saturating_mul(4)
         };
+        if pieces == 1 {
+            return self.task(self.whole(units, out));
+        }
         let tasks = self.split(units, pieces, out);
         let mut receipt = Receipt::default();
         for cost in &parallel::map(tasks, |task| self.task(task))? {
@@ -176,21 +182,20 @@ impl Gather<'_> {
         self.plan.covers(coords, &covered)
     }
 
-    /// Splits the result along the first axis that meets more than one chunk, into about `pieces` tasks.
-    fn split<'o>(&self, units: Vec<Unit>, pieces: usize, out: &'o mut [u8]) -> Vec<Task<'o>> {
-        let whole = |units, out: &'o mut [u8]| {
-            let len = self.shape.first().copied().unwrap_or(1);
-            vec![Task {
-                units,
-                rows: SmallVec::from_buf([out]),
-                start: 0,
-                len,
-                axis: 0,
-            }]
-        };
-        if pieces < 2 {
-            return whole(units, out);
+    /// All units and all of the result.
+    fn whole<'o>(&self, units: Units, out: &'o mut [u8]) -> Task<'o> {
+        Task {
+            units,
+            rows: SmallVec::from_buf([out]),
+            start: 0,
+            len: self.shape.first().copied().unwrap_or(1),
+            axis: 0,
         }
+    }
+
+    /// Splits the result along the first axis that meets more than one chunk, into about `pieces` tasks.
+    fn split<'o>(&self, units: Units, pieces: usize, out: &'o mut [u8]) -> Vec<Task<'o>> {
+        let whole = |units, out: &'o mut [u8]| vec![self.whole(units, out)];
         let lengths: SmallVec<[u64; 8]> = self.plan.sets().map(AxisSet::len).collect();
         let Some(axis) = lengths.iter().position(|&n| n > 1) else {
             return whole(units, out);
@@ -245,7 +250,7 @@ impl Gather<'_> {
                 }
                 _ => {
                     tasks.push(Task {
-                        units: Vec::new(),
+                        units: Units::new(),
                         rows: SmallVec::new(),
                         start: dst,
                         len,

@@ -14,12 +14,12 @@ use crate::txn::View;
 
 use super::chunk::for_each_pair;
 use super::element::Elements;
-use super::gather::{Content, Gather, Unit};
+use super::gather::{Content, Gather, Unit, Units};
 use super::layout::{Layout, Tile};
 use super::plan::Plan;
 use super::receipt::{ReadPath, Receipt};
 use super::scan;
-use super::shards::{Record, ShardReader};
+use super::shards::{Record, Records, ShardReader};
 
 /// Why a shard is decoded whole although a part is asked for: codecs stand before or behind the shard's own.
 const AROUND: &str = "codecs_around_shard";
@@ -60,9 +60,10 @@ pub(crate) fn read_fixed(
         around(layout, &mut receipt);
         return Ok(receipt);
     };
-    let (stored, others): (Vec<Record>, Vec<Record>) =
-        records.into_iter().partition(Record::is_stored);
-    receipt.add(&whole.run(units(others), out)?);
+    let (stored, others): (Records, Records) = records.into_iter().partition(Record::is_stored);
+    if !others.is_empty() {
+        receipt.add(&whole.run(units(others), out)?);
+    }
     let inner = Plan::new(&tile.grid, picked)?;
     let gather = gather(tile, &inner);
     let reader = ShardReader::new(view, id, layout, (shard, tile), &inner);
@@ -90,11 +91,11 @@ pub(crate) fn read_variable(
         return Ok((out, receipt));
     }
     let records = records(view, id, layout, &plan, &mut receipt)?;
-    let (stored, others): (Vec<Record>, Vec<Record>) = match layout.sharded() {
+    let (stored, others): (Records, Records) = match layout.sharded() {
         Some(_) => records.into_iter().partition(Record::is_stored),
-        None => (Vec::new(), records),
+        None => (Records::new(), records),
     };
-    let mut put = |tile: &Tile, plan: &Plan<'_>, units: Vec<Unit>| {
+    let mut put = |tile: &Tile, plan: &Plan<'_>, units: Units| {
         let gather = Gather {
             view,
             id,
@@ -159,10 +160,9 @@ pub(crate) fn explain(
         plan: &plan,
         shape: &shape,
     };
-    let (stored, others): (Vec<Record>, Vec<Record>) =
-        records(view, id, layout, &plan, &mut receipt)?
-            .into_iter()
-            .partition(Record::is_stored);
+    let (stored, others): (Records, Records) = records(view, id, layout, &plan, &mut receipt)?
+        .into_iter()
+        .partition(Record::is_stored);
     receipt.chunks_constant = others.len() as u64;
     if let Some((shard, tile)) = layout.sharded() {
         let inner = Plan::new(&tile.grid, picked)?;
@@ -211,7 +211,7 @@ fn around(layout: &Layout, receipt: &mut Receipt) {
     }
 }
 
-fn units(records: Vec<Record>) -> Vec<Unit> {
+fn units(records: Records) -> Units {
     let unit = |r: Record| Unit {
         coords: r.coords,
         content: Content::Record(r.record),
@@ -226,7 +226,7 @@ fn records(
     layout: &Layout,
     plan: &Plan<'_>,
     receipt: &mut Receipt,
-) -> Result<Vec<Record>> {
+) -> Result<Records> {
     let sets: SmallVec<[&AxisSet; 8]> = plan.sets().collect();
     let entries = scan::stored(view, id, layout.key_order(), &sets)?;
     receipt.chunks_touched = plan.chunk_count()?;

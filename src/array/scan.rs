@@ -2,6 +2,8 @@
 //!
 //! Holds [`stored`] and [`each_stored`]. Work follows the keys that exist, never the box. Must not read payloads.
 
+use smallvec::SmallVec;
+
 use crate::error::Result;
 use crate::format::ObjectId;
 use crate::format::key;
@@ -31,15 +33,18 @@ pub(crate) fn decode(value: &[u8]) -> Result<ChunkRecord> {
 /// Below this many chunks each is looked up by itself, which beats a scan's set-up.
 const LOOKUP_MAX: u64 = 4;
 
+/// Some entries; one needs no memory of its own.
+pub(crate) type Entries = SmallVec<[Entry; 1]>;
+
 /// The stored chunks of the box `sets`, in key order.
 pub(crate) fn stored(
     view: &View,
     id: ObjectId,
     key_order: &[u8],
     sets: &[&AxisSet],
-) -> Result<Vec<Entry>> {
+) -> Result<Entries> {
     let count = sets.iter().try_fold(1_u64, |n, s| n.checked_mul(s.len()));
-    let mut found = Vec::new();
+    let mut found = Entries::new();
     match count {
         Some(0) => {}
         Some(n) if n <= LOOKUP_MAX => for_each_coords(key_order, sets, |coords| {

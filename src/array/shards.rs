@@ -22,7 +22,7 @@ use crate::grid::Coords;
 use crate::txn::{CacheKey, Fetch, Payload, View};
 
 use super::element::Elements;
-use super::gather::{Content, Encoded, Unit};
+use super::gather::{Content, Encoded, Unit, Units};
 use super::layout::{Layout, Tile, index_key, inner_key, verified_key};
 use super::parallel;
 use super::plan::Plan;
@@ -61,6 +61,9 @@ impl Record {
     }
 }
 
+/// Some entries; one needs no memory of its own.
+pub(super) type Records = SmallVec<[Record; 1]>;
+
 /// An inner chunk that is asked for.
 struct Wanted {
     coords: Coords,
@@ -81,7 +84,7 @@ struct Opened {
     coords: Coords,
     extent: Extent,
     key: CacheKey,
-    wanted: Vec<Wanted>,
+    wanted: SmallVec<[Wanted; 1]>,
     /// The whole shard, where it was fetched.
     memory: Option<Arc<Payload>>,
     cost: Receipt,
@@ -93,8 +96,10 @@ struct Fetched {
     key: CacheKey,
     chunk: Coords,
     range: Range<u64>,
-    wanted: Vec<Wanted>,
+    wanted: SmallVec<[Wanted; 1]>,
 }
+
+type Ranges = SmallVec<[Fetched; 1]>;
 
 /// What all shards of one read share.
 pub(super) struct ShardReader<'a> {
@@ -134,30 +139,32 @@ impl<'a> ShardReader<'a> {
     /// `blank` (nothing but fill) already.
     pub(super) fn read(
         &self,
-        records: Vec<Record>,
+        records: Records,
         blank: bool,
-        mut gather: impl FnMut(Vec<Unit>) -> Result<Receipt>,
+        mut gather: impl FnMut(Units) -> Result<Receipt>,
     ) -> Result<Receipt> {
         let mut total = Receipt::default();
         self.each_batch(records, |opened| {
-            let mut units = Vec::new();
-            let mut ranges = Vec::new();
+            let mut units = Units::new();
+            let mut ranges = Ranges::new();
             for shard in opened {
                 total.add(&shard.cost);
                 self.plan_shard(shard, blank, &mut units, &mut ranges)?;
             }
-            let bytes: u64 = ranges.iter().map(|r: &Fetched| r.len()).sum();
+            let bytes: u64 = ranges.iter().map(Fetched::len).sum();
             total.bytes_fetched = total.bytes_fetched.saturating_add(bytes);
             let serial = ranges.len() < 2 || bytes < PARALLEL_MIN as u64;
-            let fetched = if serial {
-                ranges
-                    .into_iter()
-                    .map(|range| self.fetch(range))
-                    .collect::<Result<Vec<_>>>()?
+            if serial {
+                for range in ranges {
+                    self.fetch(range, &mut units)?;
+                }
             } else {
-                parallel::map(ranges, |range| self.fetch(range))?
-            };
-            units.extend(fetched.into_iter().flatten());
+                let fetched = parallel::map(ranges.into_vec(), |range| {
+                    let mut units = Units::new();
+                    self.fetch(range, &mut units).map(|()| units)
+                })?;
+                units.extend(fetched.into_iter().flatten());
+            }
             total.add(&gather(units)?);
             Ok(())
         })?;
@@ -165,13 +172,13 @@ impl<'a> ShardReader<'a> {
     }
 
     /// What [`ShardReader::read`] would cost.
-    pub(super) fn explain(mut self, records: Vec<Record>) -> Result<Receipt> {
+    pub(super) fn explain(mut self, records: Records) -> Result<Receipt> {
         self.dry = true;
         let mut total = Receipt::default();
         self.each_batch(records, |opened| {
             for shard in opened {
                 total.add(&shard.cost);
-                let (mut units, mut ranges) = (Vec::new(), Vec::new());
+                let (mut units, mut ranges) = (Units::new(), Ranges::new());
                 self.plan_shard(shard, true, &mut units, &mut ranges)?;
                 let bytes: u64 = ranges.iter().map(Fetched::len).sum();
                 total.bytes_fetched = total.bytes_fetched.saturating_add(bytes);
@@ -183,21 +190,18 @@ impl<'a> ShardReader<'a> {
 
     fn each_batch(
         &self,
-        mut records: Vec<Record>,
-        mut f: impl FnMut(Vec<Opened>) -> Result<()>,
+        mut records: Records,
+        mut f: impl FnMut(SmallVec<[Opened; 1]>) -> Result<()>,
     ) -> Result<()> {
         let fits = BATCH_BYTES.checked_div(self.layout.chunk.byte_len());
         let batch = fits.unwrap_or(1).clamp(1, BATCH_MAX);
         let wanted = records.len().saturating_mul(self.tile.byte_len());
         while !records.is_empty() {
-            let rest = records.split_off(batch.min(records.len()));
-            let now = std::mem::replace(&mut records, rest);
-            f(if now.len() < 2 || wanted < PARALLEL_MIN {
-                now.into_iter()
-                    .map(|record| self.open(record))
-                    .collect::<Result<_>>()?
+            let now = records.drain(..batch.min(records.len()));
+            f(if wanted < PARALLEL_MIN {
+                now.map(|record| self.open(record)).collect::<Result<_>>()?
             } else {
-                parallel::map(now, |record| self.open(record))?
+                parallel::map(now.collect(), |record| self.open(record))?.into()
             })?;
         }
         Ok(())
@@ -253,7 +257,7 @@ impl<'a> ShardReader<'a> {
     }
 
     /// The inner chunks of a shard that the selection meets.
-    fn wanted(&self, chunk: &[i64]) -> Vec<Wanted> {
+    fn wanted(&self, chunk: &[i64]) -> SmallVec<[Wanted; 1]> {
         let met = met(self.shard, self.plan, chunk);
         let wanted = |(number, coords)| Wanted {
             coords,
@@ -355,10 +359,10 @@ impl<'a> ShardReader<'a> {
         &self,
         opened: Opened,
         blank: bool,
-        units: &mut Vec<Unit>,
-        ranges: &mut Vec<Fetched>,
+        units: &mut Units,
+        ranges: &mut Ranges,
     ) -> Result<()> {
-        let mut left = Vec::new();
+        let mut left: SmallVec<[(Range<u64>, Coords, usize); 1]> = SmallVec::new();
         for wanted in opened.wanted {
             let (coords, content) = match (wanted.state, &opened.memory) {
                 (State::Kept(kept), _) => (wanted.coords, Content::Kept(kept)),
@@ -404,7 +408,7 @@ impl<'a> ShardReader<'a> {
                     key: opened.key,
                     chunk: opened.coords.clone(),
                     range,
-                    wanted: vec![wanted],
+                    wanted: SmallVec::from_buf([wanted]),
                 })),
             }
         }
@@ -412,7 +416,7 @@ impl<'a> ShardReader<'a> {
         Ok(())
     }
 
-    fn fetch(&self, fetched: Fetched) -> Result<Vec<Unit>> {
+    fn fetch(&self, fetched: Fetched, units: &mut Units) -> Result<()> {
         let bytes = self
             .view
             .payload_range(fetched.extent, fetched.range.clone())
@@ -433,7 +437,10 @@ impl<'a> ShardReader<'a> {
                 content: Content::Inner(encoded),
             })
         };
-        fetched.wanted.into_iter().map(unit).collect()
+        for wanted in fetched.wanted {
+            units.push(unit(wanted)?);
+        }
+        Ok(())
     }
 }
 
@@ -452,7 +459,7 @@ fn place(range: &Range<u64>, base: u64) -> Result<Range<usize>> {
 }
 
 /// The inner chunks of shard `chunk` that `plan` meets, in C order: their numbers, and coordinates on their own grid.
-pub(super) fn met(shard: &Shard, plan: &Plan<'_>, chunk: &[i64]) -> Vec<(usize, Coords)> {
+pub(super) fn met(shard: &Shard, plan: &Plan<'_>, chunk: &[i64]) -> SmallVec<[(usize, Coords); 1]> {
     let axes: SmallVec<[SmallVec<[i64; 8]>; 8]> = (chunk.iter().zip(shard.counts()))
         .enumerate()
         .map(|(axis, (&c, &count))| {
@@ -474,7 +481,7 @@ pub(super) fn met(shard: &Shard, plan: &Plan<'_>, chunk: &[i64]) -> Vec<(usize, 
     let total = axes
         .iter()
         .fold(1_usize, |n, axis| n.saturating_mul(axis.len()));
-    let mut all = Vec::with_capacity(total);
+    let mut all = SmallVec::with_capacity(total);
     let mut at: SmallVec<[usize; 8]> = SmallVec::from_elem(0, axes.len());
     while all.len() < total {
         let coords: Coords = axes

@@ -456,7 +456,7 @@ impl Job<'_> {
             (Base::Merged(old), record)
         };
         let old = OldShard::open(self.view, layout, record.as_ref())?;
-        let touched = shards::met(shard, plan, c);
+        let touched = shards::met(shard, plan, c).into_vec();
         let edited = shard_edit::edit(layout, &old, touched, |number, inner| {
             let covered = tile.grid.covered(inner, &layout.domain);
             let (mut elements, decoded) = if plan.covers(inner, &covered) {

@@ -253,9 +253,14 @@ impl State {
 
     /// The value of `key`, which becomes the most recently used one.
     fn touch(&mut self, key: &CacheKey, seen: Generation) -> Option<Kept> {
-        let turn = self.next_turn();
+        let latest = self.turn;
         let slot = self.slots.get_mut(key)?;
         slot.seen = slot.seen.max(seen);
+        if slot.turn.saturating_add(1) == latest {
+            return Some(Arc::clone(&slot.value));
+        }
+        let turn = latest;
+        self.turn = turn.saturating_add(1);
         let before = std::mem::replace(&mut slot.turn, turn);
         let value = Arc::clone(&slot.value);
         self.order.remove(&before);
