@@ -188,6 +188,23 @@ impl DynArray {
         self.put_encoded(coord, payload, false)
     }
 
+    /// Decodes a stored chunk, all inner chunks of a shard, and refuses elements outside the domain that are not fill.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Unsupported`; `Io`.
+    pub(crate) fn check_chunk(&self, coord: &[i64]) -> Result<()> {
+        let checked = self.with_record(coord, |layout, record| match record {
+            ChunkRecord::Stored { extent, mask: 0 } => {
+                let payload = self.view().payload(extent)?;
+                check_payload(layout, coord, &payload)
+                    .map_err(|e| e.into_corrupt().at_or(extent.offset))
+            }
+            // Codecs that were skipped, and values without a payload.
+            record => Elements::load(layout, self.view(), &record).map(drop),
+        });
+        checked.map(|_| ())
+    }
+
     fn put_encoded(&self, coord: &[i64], payload: &[u8], check: bool) -> Result<()> {
         self.retried(|compiled| {
             let layout = &compiled.layout;

@@ -197,3 +197,25 @@ fn an_array_is_copied_to_another_container_without_decoding() {
     assert_eq!(words.read_vec(region![3..5]).unwrap(), ["ccc", "w"]);
     let _ = Domain::from_shape(&[1]);
 }
+
+/// What a grow would show: nobody reads it before, so only `check --level data` can tell.
+#[test]
+fn a_check_of_data_finds_elements_outside_the_domain_that_are_not_fill() {
+    let c = fresh();
+    let w = c.writer().unwrap();
+    let spec = ArraySpec::<u8>::new(region![0..6])
+        .chunks([4])
+        .codecs(Codec::raw_profile());
+    w.create_array("a", spec).unwrap();
+    let a = w.dyn_array("a").unwrap();
+    a.put_encoded_chunk_unchecked(&[0], &[1, 2, 3, 4]).unwrap();
+    a.put_encoded_chunk_unchecked(&[1], &[5, 6, 7, 0]).unwrap();
+    w.commit().unwrap();
+    let found = crate::support::problems(&c);
+    let [problem] = found.as_slice() else {
+        panic!("{found:?}")
+    };
+    assert_eq!((problem.invariant, problem.warning), (21, false));
+    assert_eq!(problem.error.chunk(), Some(&[1][..]));
+    assert!(problem.error.is_corruption(), "{}", problem.error);
+}

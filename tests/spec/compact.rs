@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use orthant::testing::{Raw, RawEntry};
 use orthant::{
@@ -15,7 +16,7 @@ use orthant::{
 use crate::crash::{NAME, apply, change, content, name, pieces, subsets};
 use crate::disk::{Disk, EIO, ENOSPC, Fault, Op, Random, Sabotage};
 use crate::medium::{fresh, held};
-use crate::support::{coords, scratch, verify};
+use crate::support::{child, child_work, coords, scratch, verify, within};
 
 fn go_on(_: u64, _: u64) -> ControlFlow<()> {
     ControlFlow::Continue(())
@@ -960,4 +961,71 @@ fn a_container_opened_for_reading_is_not_compacted() {
     let c = OpenOptions::new().read_only(true).open(&path).unwrap();
     let e = c.compact(CopyOptions::new(), go_on).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::ReadOnly);
+}
+
+// -- kills -----------------------------------------------------------------------------------------------------------
+
+/// The other process of the test below: compacts one container over and over.
+#[test]
+fn another_process_compacts_for_ever() {
+    let Some(path) = child_work() else { return };
+    loop {
+        compacted(&path);
+    }
+}
+
+/// Beside a reader that holds a snapshot of the file as it was at first.
+#[test]
+fn a_compaction_killed_at_any_time_leaves_a_whole_file_that_the_next_one_compacts() {
+    let (folder, path) = scratch("a.orth");
+    let first = churned(&path).snapshot().unwrap();
+    let values = |s: &Snapshot| {
+        let a = s.array::<i32>("model/temp").unwrap();
+        a.read_vec(region![.., ..]).unwrap()
+    };
+    let expected = values(&first);
+    let mut random = Random::new(17);
+    let (mut kills, mut last, mut temporaries) = (0, first.generation(), 0);
+    for _ in 0..40 {
+        let mut other = child("compact::another_process_compacts_for_ever", &path)
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        // Until it is at work: it has replaced the file at least once.
+        let began = Instant::now();
+        let generation = || {
+            let c = Container::open_read_only(&path).unwrap();
+            c.snapshot().unwrap().generation()
+        };
+        while generation() == last {
+            assert!(
+                began.elapsed() < within(Duration::from_secs(5)),
+                "it does nothing"
+            );
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_micros(random.next() % 20_000));
+        other.kill().unwrap();
+        other.wait().unwrap();
+        kills += 1;
+        let c = Container::open(&path).unwrap();
+        verify(&c);
+        let s = c.snapshot().unwrap();
+        assert!(s.generation() > last, "{} after {last}", s.generation());
+        last = s.generation();
+        assert_eq!(values(&s), expected);
+        let mut left = names(folder.path());
+        left.retain(|n| n != "a.orth");
+        assert!(left.is_empty() || left == [".a.orth.tmp"], "{left:?}");
+        temporaries += left.len();
+    }
+    assert_eq!(
+        values(&first),
+        expected,
+        "the first file, for those who have it open"
+    );
+    let c = Container::open(&path).unwrap();
+    drop(c.writer().unwrap());
+    assert_eq!(names(folder.path()), ["a.orth"]);
+    println!("{kills} compactions killed, {temporaries} temporaries left behind and taken away");
 }

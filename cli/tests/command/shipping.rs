@@ -178,3 +178,45 @@ fn a_writer_in_another_process_refuses_a_compaction_and_not_a_copy() {
     let e = container.writer().unwrap_err();
     assert_eq!(e.kind(), orthant::ErrorKind::Replaced);
 }
+
+#[test]
+fn retained_generations_are_copied_and_compared_by_name() {
+    let host = Host::new();
+    write(&host, "a.orth", false);
+    let before = digest(&host, "a.orth");
+    let writer = || {
+        orthant::Container::open(host.path("a.orth"))
+            .unwrap()
+            .writer()
+            .unwrap()
+    };
+    let w = writer();
+    w.retain("v1").unwrap();
+    w.commit().unwrap();
+    drop(w);
+    host.ok(&["put", "a.orth:/g/b[11]", "--value", "-7"]);
+    let ran = host.run(&["diff", "a.orth", "a.orth", "--at", "v1", "--json"]);
+    assert_eq!(ran.code, 1);
+    let changed = ran.json();
+    let changed = changed.get("changed").unwrap().as_array().unwrap();
+    assert_eq!((changed.len(), str_of(&changed[0], "path")), (1, "/g/b"));
+    assert_eq!(text_of(&changed[0], "chunks"), "[[2]]");
+    host.ok(&["diff", "a.orth", "a.orth", "--at", "v1", "--at", "v1"]);
+    host.ok(&["cp", "a.orth", "v1.orth", "--at", "v1"]);
+    assert_eq!(digest(&host, "v1.orth"), before);
+    host.ok(&["cp", "a.orth", "all.orth", "--all"]);
+    host.ok(&["cp", "a.orth", "one.orth"]);
+    host.ok(&["compact", "a.orth"]);
+    for (file, count) in [
+        ("a.orth", 1),
+        ("all.orth", 1),
+        ("one.orth", 0),
+        ("v1.orth", 0),
+    ] {
+        let container = orthant::Container::open(host.path(file)).unwrap();
+        assert_eq!(container.snapshots().unwrap().len(), count, "{file}");
+        host.ok(&["check", file, "--level", "data"]);
+    }
+    host.ok(&["diff", "a.orth", "v1.orth", "--at", "v1"]);
+    host.ok(&["diff", "all.orth", "one.orth"]);
+}
