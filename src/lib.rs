@@ -55,6 +55,8 @@ pub mod testing;
 mod txn;
 mod whole;
 
+#[cfg(all(unix, target_pointer_width = "64"))]
+pub use array::ChunkView;
 pub use array::{
     Appender, Array, ArraySpec, Block, ChunkAdvice, ChunkCoords, ChunkExtent, ChunkState, DynArray,
     DynArraySpec, Element, Elements, IntoDomain, ReadPath, Receipt, Rechunk, RechunkReceipt,
@@ -76,6 +78,8 @@ pub use group::{Group, Member};
 pub use inspect::{CheckLevel, Problem, Statistics};
 pub use limits::Limits;
 pub use snapshots::{At, LogEntry, RetainedSnapshot};
+#[cfg(all(unix, target_pointer_width = "64"))]
+pub use store::Undisturbed;
 pub use txn::{CacheStatistics, OpenReport, OtherSlot};
 pub use whole::{ArchiveOptions, CopyOptions, CopyReport};
 

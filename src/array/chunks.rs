@@ -229,7 +229,7 @@ impl DynArray {
         })
     }
 
-    fn with_record<R>(
+    pub(super) fn with_record<R>(
         &self,
         coord: &[i64],
         f: impl FnOnce(&Layout, ChunkRecord) -> Result<R>,

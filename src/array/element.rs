@@ -52,6 +52,10 @@ pub(crate) mod sealed {
             *stored == Self::data_type()
         }
         fn source(items: &[Self]) -> Source<'_>;
+        /// Stored bytes as elements where they lie; none where memory and stored bytes differ, or the place is not aligned.
+        fn view(_bytes: &[u8]) -> Option<&[Self]> {
+            None
+        }
         /// `n` elements to be overwritten; none for types without a byte form.
         fn blank(n: usize) -> Option<Vec<Self>>;
         /// The same memory as little-endian bytes, where the type allows it.
@@ -110,6 +114,10 @@ macro_rules! numbers {
             })?
             fn source(items: &[Self]) -> Source<'_> {
                 number_bytes(items, $unit)
+            }
+            fn view(bytes: &[u8]) -> Option<&[Self]> {
+                let alike = cfg!(target_endian = "little") || $unit == 1;
+                bytemuck::try_cast_slice(bytes).ok().filter(|_| alike)
             }
             fn blank(n: usize) -> Option<Vec<Self>> {
                 Some(bytemuck::allocation::zeroed_vec(n))
@@ -170,6 +178,10 @@ impl<const N: usize> sealed::Element for [u8; N] {
     }
     fn source(items: &[Self]) -> Source<'_> {
         sealed::fixed(items.as_flattened())
+    }
+    fn view(bytes: &[u8]) -> Option<&[Self]> {
+        let (items, rest) = bytes.as_chunks::<N>();
+        rest.is_empty().then_some(items)
     }
     fn blank(n: usize) -> Option<Vec<Self>> {
         Some(vec![[0; N]; n])

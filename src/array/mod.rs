@@ -5,6 +5,8 @@
 
 mod advice;
 mod appender;
+#[cfg(all(unix, target_pointer_width = "64"))]
+mod borrow;
 mod bounds;
 mod chunk;
 mod chunks;
@@ -35,6 +37,8 @@ mod tests;
 
 pub use advice::ChunkAdvice;
 pub use appender::Appender;
+#[cfg(all(unix, target_pointer_width = "64"))]
+pub use borrow::ChunkView;
 pub use chunks::{ChunkCoords, ChunkExtent};
 pub(crate) use copy::copy;
 pub use element::{Element, Elements};

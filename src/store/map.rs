@@ -20,6 +20,49 @@ use super::{Lend, Span};
 /// A map reaches at least this far beyond the file.
 const AHEAD: u64 = 1 << 30;
 
+/// A promise about the file of a container, on which elements are lent where they lie in the map. See
+/// [`Undisturbed::promise`].
+#[derive(Debug, Clone, Copy)]
+pub struct Undisturbed(());
+
+impl Undisturbed {
+    /// Promises that nobody disturbs the file of the container whose chunks are lent on this word.
+    ///
+    /// # Safety
+    ///
+    /// As long as any chunk lent on the promise lives, no program may change the bytes of the container's file in place or
+    /// cut it short, other than through this library (its writers leave alone what a snapshot with its locks can reach,
+    /// and never shorten a file). A change would be one of memory behind a shared reference, which is undefined behaviour; a
+    /// cut ends the process by a signal. So: no copy over the file, no restore into it, no download into it, no
+    /// network file system that another machine writes through, and no writer anywhere that was opened without locks.
+    ///
+    /// ```
+    /// # use orthant::{ArraySpec, Codec, Container, Undisturbed, region};
+    /// # fn main() -> orthant::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let c = Container::create(folder.path().join("a.orth"))?;
+    /// let w = c.writer()?;
+    /// let spec = ArraySpec::<f32>::new(region![0..64, 0..64]).chunks([32, 64]).codecs(Codec::raw_profile());
+    /// w.create_array("a", spec)?.write_scalar(region![3, ..], 1.5)?;
+    /// w.commit()?;
+    ///
+    /// // SAFETY: the file lies in a folder of this process's own, and nothing else writes there.
+    /// let promise = unsafe { Undisturbed::promise() };
+    /// let a = c.snapshot()?.array::<f32>("a")?;
+    /// let chunk = a.chunk_view(&[0, 0], promise)?.unwrap();
+    /// assert_eq!((chunk.shape(), chunk[3 * 64]), (&[32, 64][..], 1.5));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[expect(
+        unsafe_code,
+        reason = "no code here can check what the caller promises; see Safety"
+    )]
+    pub unsafe fn promise() -> Self {
+        Self(())
+    }
+}
+
 /// The current mapping of one file.
 #[derive(Debug, Default)]
 pub(super) struct Mapper {

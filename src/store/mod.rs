@@ -22,6 +22,8 @@ use std::sync::Arc;
 #[cfg(any(unix, windows))]
 pub(crate) use folder::Directory;
 pub use lock::LockMode;
+#[cfg(all(unix, target_pointer_width = "64"))]
+pub use map::Undisturbed;
 pub use memory::Memory;
 pub use span::{Lend, Span};
 

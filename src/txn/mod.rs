@@ -35,6 +35,8 @@ mod writer;
 
 pub(crate) use crate::format::key::{Key, Value};
 pub(crate) use crate::index::Change;
+#[cfg(all(unix, target_pointer_width = "64"))]
+pub(crate) use crate::store::Undisturbed;
 pub(crate) use cursor::Cursor;
 pub(crate) use draft::{Draft, States};
 pub(crate) use engine::{Engine, Fetch};

@@ -10,6 +10,7 @@
     reason = "tests of a promise are read as sentences, not as an interface"
 )]
 
+mod borrowed;
 mod caches;
 mod cases;
 mod chunk_level;
