@@ -354,3 +354,64 @@ fn a_forged_shard_is_an_error_that_names_shard_and_inner_chunk_and_never_a_wrong
     a.put_encoded_chunk(&[0], &good).unwrap();
     assert_eq!(a.read_vec(Region::all()).unwrap(), [1, 2, 3, 4, 5, 6, 7, 8]);
 }
+
+/// An array of u8, two to an inner chunk, and a shard of its that holds these inner chunks, its checksums right.
+fn forged(w: &orthant::Writer, name: &str, inner: &[Vec<u8>]) -> orthant::Array<u8> {
+    let spec = orthant::ArraySpec::<u8>::new(region![0..8])
+        .chunks([2])
+        .shards([8])
+        .codecs([Codec::zstd(3)]);
+    let a = w.create_array(name, spec).unwrap();
+    let (mut shard, mut index) = (Vec::new(), Vec::new());
+    for bytes in inner {
+        index.extend((shard.len() as u64).to_le_bytes());
+        index.extend((bytes.len() as u64).to_le_bytes());
+        shard.extend(bytes);
+    }
+    let crc = crc32c::crc32c(&index);
+    shard.extend(index);
+    shard.extend(crc.to_le_bytes());
+    a.put_encoded_chunk_unchecked(&[0], &shard).unwrap();
+    a
+}
+
+#[test]
+fn inner_chunks_that_decode_short_or_long_and_indexes_of_another_count_are_errors() {
+    let c = fresh();
+    let w = c.writer().unwrap();
+    // Frames with right checksums, of one, two, three and a million elements.
+    let frame = |n: u64| {
+        let spec = orthant::ArraySpec::<u8>::new(region![0..1_000_000])
+            .chunks([n])
+            .codecs([Codec::zstd(3), Codec::crc32c()]);
+        let a = w.create_array(&format!("frame-{n}"), spec).unwrap();
+        let n = i64::try_from(n).unwrap();
+        a.write_slice(region![0..n], &vec![5; usize::try_from(n).unwrap()])
+            .unwrap();
+        a.encoded_chunk(&[0]).unwrap().unwrap()
+    };
+    let good = frame(2);
+    for (i, n) in [1, 3, 1_000_000].into_iter().enumerate() {
+        let inner = [good.clone(), frame(n), good.clone(), good.clone()];
+        let a = forged(&w, &format!("a{i}"), &inner);
+        let (e, peak) = crate::heap::peak_of(|| a.read_vec(region![2..4]).unwrap_err());
+        assert!(e.is_corruption(), "{n}: {e}");
+        assert_eq!(
+            (e.chunk(), e.inner_chunk()),
+            (Some(&[0][..]), Some(&[1][..])),
+            "{e}"
+        );
+        assert!(peak < 256 << 10, "{n}: {peak} bytes");
+        assert!(a.read_vec(Region::all()).unwrap_err().is_corruption());
+        assert_eq!(a.read_vec(region![4..8]).unwrap(), [5; 4]);
+    }
+    // One inner chunk too few and one too many: the index is not where it should end.
+    for count in [3, 5] {
+        let a = forged(&w, &format!("count-{count}"), &vec![good.clone(); count]);
+        for at in 0..4 {
+            let e = a.read_vec(region![2 * at..2 * at + 2]).unwrap_err();
+            assert!(e.is_corruption(), "{count}: {e}");
+            assert_eq!(e.chunk(), Some(&[0][..]), "{e}");
+        }
+    }
+}
