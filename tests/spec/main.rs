@@ -29,6 +29,7 @@ mod growth;
 mod heap;
 mod medium;
 mod model;
+mod pin_model;
 mod rechunk;
 mod second_reader;
 mod sharding;
