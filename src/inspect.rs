@@ -3,9 +3,8 @@
 //! Holds [`Statistics`] and the check of one generation. Reads everything, changes nothing. Must not know how a file is
 //! repaired. Spec: `format-spec/checks.md`, whose numbers findings carry.
 //!
-//! Opening has looked at 1 to 7 for the generation in use; this looks at 8 to 15, 17, 20 and the first half of 21 of it.
-//! The other slot's root (6), retained snapshots (16), the commit chain (18) and what lies outside the domain in edge
-//! chunks (21) are still to come.
+//! Opening has looked at 1 to 7 for the generation in use; this looks at the other slot's root (6), at 8 to 18, 20 and the
+//! first half of 21. What lies outside the domain in edge chunks (21) is still to come.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -21,8 +20,8 @@ use crate::format::key::{self, Key, tag};
 use crate::format::name::ObjectPath;
 use crate::format::record::{self, Owner};
 use crate::grid::{ChunkGrid, Domain, Region};
-use crate::index::{self, Visit, Visited};
-use crate::txn::{SnapshotState, View};
+use crate::index::{self, Tree, Visit, Visited};
+use crate::txn::{Chain, SnapshotState, View, retained};
 
 /// What the bytes that one generation reaches are made of.
 #[non_exhaustive]
@@ -34,8 +33,6 @@ pub struct Statistics {
     pub live_index_bytes: u64,
     /// Bytes of index nodes alone.
     pub node_bytes: u64,
-    /// Bytes of overwritten chunks and nodes that the next commits may take; none before space is reused.
-    pub reusable_bytes: u64,
     /// Levels of the index, the leaves' included.
     pub depth: u64,
     /// Nodes of the index.
@@ -133,10 +130,14 @@ impl Snapshot {
         for (invariant, error) in std::mem::take(&mut tally.faults) {
             check.report(invariant, error);
         }
+        let chain = state.engine().chain(state)?;
+        check.other_root(&chain);
         if level == CheckLevel::Quick {
             return Ok(());
         }
         check.live_bytes(&tally);
+        check.history(chain);
+        check.retained(&tally)?;
         check.hierarchy();
         check.overlaps(&mut tally.extents);
         check.entries(&tally.chunk_keys());
@@ -161,6 +162,10 @@ struct Tally {
     /// Whether a fault ends the walk.
     strict: bool,
     extents: Vec<(Extent, Key)>,
+    /// Nodes that another root has shown.
+    seen: HashSet<u64>,
+    /// Place and length of each node.
+    nodes: Vec<(u64, u64)>,
     /// Chunk entries without an extent.
     constants: Vec<Key>,
     faults: Vec<(u8, Error)>,
@@ -173,6 +178,8 @@ impl Tally {
             end,
             strict,
             extents: Vec::new(),
+            seen: HashSet::new(),
+            nodes: Vec::new(),
             constants: Vec::new(),
             faults: Vec::new(),
         }
@@ -188,12 +195,19 @@ impl Tally {
 }
 
 impl Visit for Tally {
+    fn enter(&mut self, reference: &NodeRef, _level: u8) -> bool {
+        !self.seen.contains(&reference.offset)
+    }
+
     fn node(&mut self, visited: Visited<'_>) -> Result<()> {
         let s = &mut self.statistics;
         let len = u64::from(visited.reference.len);
         s.nodes = s.nodes.saturating_add(1);
         s.node_bytes = s.node_bytes.saturating_add(len);
         s.live_index_bytes = s.live_index_bytes.saturating_add(len);
+        if !self.strict {
+            self.nodes.push((visited.reference.offset, len));
+        }
         let below = visited.entries_below()?;
         if below != visited.reference.count {
             let error = Error::corrupt("entry count of an index node")
@@ -303,6 +317,119 @@ impl<F: FnMut(Problem)> Check<'_, F> {
                 self.report(17, Error::corrupt(what).expected(sum).found(kept));
             }
         }
+    }
+
+    /// 6: the root of the slot that is not in use.
+    fn other_root(&mut self, chain: &Chain) {
+        let Some(other) = &chain.other else { return };
+        let tree = Tree {
+            root: other.root.node,
+            level: other.root.level,
+            generation: other.generation,
+            end: other.committed_end,
+        };
+        if let Err(e) = tree.load_root(self.state.engine().as_ref()) {
+            // A writer at work may have superseded that slot, and written over its root, since it was read.
+            let now = self.state.engine().chain(self.state);
+            if now.is_ok_and(|now| now.other.as_ref() == Some(other)) {
+                self.report(6, e.at_or(other.root.node.offset));
+            }
+        }
+    }
+
+    /// 18: commit records down to the horizon; no history record is younger than its generation.
+    fn history(&mut self, chain: Chain) {
+        if self.state.is_retained() {
+            return;
+        }
+        if let Some(error) = chain.fault {
+            self.report(18, error);
+        }
+        match self.state.history() {
+            Ok(all) => {
+                let newest = self.state.generation();
+                if let Some((g, _)) = all.last().filter(|(g, _)| *g > newest) {
+                    let error = Error::corrupt("history record")
+                        .expected(format_args!("a generation of at most {newest}"))
+                        .found(g);
+                    self.report(18, error);
+                }
+            }
+            Err(e) => self.report(18, e),
+        }
+    }
+
+    /// 16, and 9, 11 and 20 of what only retained generations reach.
+    fn retained(&mut self, present: &Tally) -> Result<()> {
+        let (all, newer) = match retained::list(self.snapshot.view()) {
+            Ok(found) => found,
+            Err(e) => {
+                self.report(16, e);
+                return Ok(());
+            }
+        };
+        if newer {
+            let error = Error::unsupported("retained snapshot").found("one of a later version");
+            self.warn(16, error);
+        }
+        let mut labels = HashSet::new();
+        let mut kept: HashMap<u64, u64> = HashMap::new();
+        let mut seen: HashSet<u64> = present.nodes.iter().map(|(at, _)| *at).collect();
+        let own = present.extents.iter().map(|(e, _)| (e.offset, e.len));
+        kept.extend(own.chain(present.nodes.iter().copied()));
+        for old in all {
+            let name = old.record.label.clone();
+            if !labels.insert(name.clone()) {
+                let error = Error::corrupt("retained snapshots")
+                    .expected("unique names")
+                    .found(format_args!("{name:?} twice"));
+                self.report(16, error);
+            }
+            let newest = self.state.generation();
+            if old.generation == 0 || old.generation >= newest {
+                let error = Error::corrupt(format!("retained snapshot {name:?}"))
+                    .expected(format_args!("a generation below {newest}"))
+                    .found(old.generation);
+                self.report(16, error);
+                continue;
+            }
+            let tree = Tree {
+                root: old.record.root.node,
+                level: old.record.root.level,
+                generation: old.generation,
+                end: self.state.committed_end(),
+            };
+            let mut tally = Tally::new(tree.end, false);
+            tally.seen = std::mem::take(&mut seen);
+            index::walk(self.state.engine().as_ref(), &tree, &mut tally)?;
+            for (_, error) in std::mem::take(&mut tally.faults) {
+                self.report(16, error);
+            }
+            for (extent, key) in &tally.extents {
+                if kept.insert(extent.offset, extent.len).is_none() {
+                    self.payload(*extent, key);
+                }
+            }
+            seen = tally.seen;
+            seen.extend(tally.nodes.iter().map(|(at, _)| *at));
+            kept.extend(tally.nodes);
+        }
+        let mut places: Vec<(u64, u64)> = kept.into_iter().collect();
+        places.sort_unstable();
+        for pair in places.windows(2) {
+            let [(a, len), (b, _)] = pair else { continue };
+            if a.saturating_add(*len) > *b {
+                let error = Error::corrupt("extent")
+                    .at(*b)
+                    .expected(format_args!(
+                        "a start at or after {}",
+                        a.saturating_add(*len)
+                    ))
+                    .found("an overlap with the one before, of this or a retained generation");
+                self.report(11, error);
+            }
+        }
+        Ok(())
     }
 
     /// 12 and 15: every directory entry leads to a document of its kind, and documents parse.

@@ -77,7 +77,7 @@ pub use grid::{Bound, Domain, Region, RegionItem, Selection, Stepped};
 pub use group::{Group, Member};
 pub use inspect::{CheckLevel, Problem, Statistics};
 pub use limits::Limits;
-pub use snapshots::{At, LogEntry, RetainedSnapshot};
+pub use snapshots::{At, Holder, LogEntry, RetainedSnapshot, SpaceReport};
 #[cfg(all(unix, target_pointer_width = "64"))]
 pub use store::Undisturbed;
 pub use txn::{CacheStatistics, OpenReport, OtherSlot};

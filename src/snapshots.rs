@@ -11,7 +11,7 @@ use crate::container::{Container, Snapshot, Writer};
 use crate::error::{Error, Result};
 use crate::format::dtype::TimeUnit;
 use crate::format::time_text;
-use crate::txn::{SnapshotState, View, retained};
+use crate::txn::{HoldingKind, SnapshotState, View, retained};
 
 /// Which generation is meant.
 ///
@@ -125,7 +125,60 @@ pub struct LogEntry {
     pub snapshot: Option<String>,
 }
 
+/// What keeps bytes of a file that the newest state does not need.
+#[non_exhaustive]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Holder {
+    /// The retained snapshot of this name.
+    Snapshot(String),
+    /// Somebody who reads this generation, in any process.
+    Pin(u64),
+    /// The slot of the generation before the newest, which stays whole until the next commit.
+    Slot(u64),
+}
+
+/// Where the bytes of a file are, beside those that the newest state reaches.
+#[non_exhaustive]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpaceReport {
+    /// Length of the file.
+    pub file_bytes: u64,
+    /// Bytes that nothing reaches and that the next commits may write to, in whole blocks.
+    pub reusable_bytes: u64,
+    /// The longest stretch of them.
+    pub longest_reusable_run_bytes: u64,
+    /// Who holds bytes that the newest state does not need, and how many that are theirs alone.
+    pub held_by: Vec<(Holder, u64)>,
+}
+
 impl Container {
+    /// Where the bytes of the file are. Reads the index of the newest state and of all that is kept.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Unsupported`, `Io`.
+    pub fn space(&self) -> Result<SpaceReport> {
+        // The generation before the newest is not pinned: a writer at work may be faster than this look.
+        let look = || -> Result<_> {
+            let newest = self.latest()?;
+            self.engine().usage(newest.committed()?)
+        };
+        let usage = look().or_else(|_| look()).or_else(|_| look())?;
+        let held_by = usage.holdings.into_iter().map(|h| {
+            let holder = match h.kind {
+                HoldingKind::Snapshot(name) => Holder::Snapshot(name),
+                HoldingKind::Pin => Holder::Pin(h.generation),
+                HoldingKind::Slot => Holder::Slot(h.generation),
+            };
+            (holder, h.bytes)
+        });
+        Ok(SpaceReport {
+            file_bytes: self.engine().file_len()?,
+            reusable_bytes: usage.reusable,
+            longest_reusable_run_bytes: usage.longest_run,
+            held_by: held_by.collect(),
+        })
+    }
+
     /// The generations that the newest known state retains, ascending.
     ///
     /// # Errors
@@ -258,6 +311,18 @@ impl Writer {
     pub fn release(&self, name: &str) -> Result<u64> {
         let view = View::Writer(Arc::clone(self.state()));
         let found = retained::find(&view, name)?;
+        self.state().release(&found)?;
+        Ok(found.generation)
+    }
+
+    /// As [`Writer::release`], even where references to its bytes were exported: those then lead to other bytes.
+    ///
+    /// # Errors
+    /// `NotFound`; `SnapshotInUse`.
+    pub fn release_and_break_references(&self, name: &str) -> Result<u64> {
+        let view = View::Writer(Arc::clone(self.state()));
+        let mut found = retained::find(&view, name)?;
+        found.record.referenced = false;
         self.state().release(&found)?;
         Ok(found.generation)
     }

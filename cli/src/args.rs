@@ -102,6 +102,14 @@ impl Color {
     }
 }
 
+/// Which state reading verbs look at.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct State {
+    /// The state to look at: a snapshot's name, gen:N or a time [default: the newest]
+    #[arg(long, value_name = "SNAP")]
+    pub(crate) at: Option<orthant::At>,
+}
+
 /// The commit message of writing verbs.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Message {
@@ -166,6 +174,14 @@ pub(crate) enum Verb {
     Digest(verbs::digest::Digest),
     /// Write a container without dead space, in its place or as an archive
     Compact(verbs::compact::Compact),
+    /// Tell the commits, the newest first
+    Log(verbs::log::Log),
+    /// Keep generations under names, list them, let them go
+    Snapshot(verbs::snapshot::Snapshot),
+    /// Make the content that of a kept generation again, in a new commit
+    Restore(verbs::restore::Restore),
+    /// Print commits as they come
+    Watch(verbs::watch::Watch),
     /// Print a shell's completions
     Completions(verbs::completions::Completions),
     /// Print a manual page

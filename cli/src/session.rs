@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use orthant::{Container, Json, Limits, Locking, OpenOptions, Snapshot, Writer};
 
-use crate::args::{Globals, ReadVia};
+use crate::args::{Globals, ReadVia, State};
 use crate::exit::{Failure, Result};
 use crate::text::escape;
 
@@ -61,6 +61,15 @@ impl Session {
     /// The newest state of a container.
     pub(crate) fn snapshot(&self, file: &Path) -> Result<Snapshot> {
         Ok(self.open(file)?.snapshot()?)
+    }
+
+    /// The state of a container that `state` names.
+    pub(crate) fn state(&self, file: &Path, state: &State) -> Result<Snapshot> {
+        let container = self.open(file)?;
+        match &state.at {
+            Some(at) => Ok(container.snapshot_at(at)?),
+            None => Ok(container.snapshot()?),
+        }
     }
 
     /// An existing container that may be written.

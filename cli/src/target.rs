@@ -75,6 +75,19 @@ impl Target {
         }
     }
 
+    /// Refuses an object, for verbs that are about a whole container.
+    pub(crate) fn container(self) -> Result<Self> {
+        let whole = self.whole()?;
+        if whole.named && !whole.path.is_empty() {
+            return Err(Failure::usage(format!(
+                "{}: this verb is about a whole container",
+                whole.display()
+            ))
+            .help(format!("name {} alone", whole.file.display())));
+        }
+        Ok(whole)
+    }
+
     /// Refuses a container, for verbs that need an object in it.
     pub(crate) fn object(self) -> Result<Self> {
         if self.path.is_empty() {

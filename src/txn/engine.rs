@@ -13,13 +13,14 @@ use std::time::{Duration, Instant};
 use parking_lot::RwLock;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::commit::{self, CommitRecord};
 use crate::format::extent::{Extent, NodeRef};
 use crate::format::header::Header;
 use crate::format::node::Node;
-use crate::format::slot::{slot_index, slot_offset};
+use crate::format::slot::{Slot, slot_index, slot_offset};
 use crate::format::{Generation, key};
 use crate::index::{Load, Loader, NodeCache, ReadNode};
-use crate::limits::Limits;
+use crate::limits::{Limits, MESSAGE_LEN_MAX};
 #[cfg(any(unix, windows))]
 use crate::store::Directory;
 use crate::store::lock::{WRITER, WriterEntry};
@@ -74,6 +75,14 @@ pub(crate) enum Fetch {
     Whole,
     /// Whole only: the caller wants it so.
     Off,
+}
+
+/// What leads back from a generation.
+#[derive(Debug)]
+pub(crate) struct Chain {
+    pub(crate) other: Option<Slot>,
+    pub(crate) records: Vec<CommitRecord>,
+    pub(crate) fault: Option<Error>,
 }
 
 /// Where a container has its name.
@@ -184,10 +193,9 @@ impl Engine {
         file: Option<PathBuf>,
     ) -> Result<Arc<Self>> {
         let header = open::read_header(storage.as_ref())?;
-        let pair = open::read_slots(storage.as_ref(), &header, false)?;
         let cache = NodeCache::new(options.limits.node_cache_bytes);
         let nodes = Loader::new(Nodes(storage.as_ref()), &cache);
-        let tree = open::verify(storage.as_ref(), &nodes, &header, &pair.newest)?;
+        let (pair, tree) = open::newest(storage.as_ref(), &nodes, &header)?;
         let len = storage
             .len()
             .map_err(|e| Error::io("cannot read the length of the container", e))?;
@@ -370,7 +378,7 @@ impl Engine {
                 return Ok(Arc::new(state));
             }
             drop(state);
-            self.advance(pair).map_err(|e| self.place(e))?;
+            self.advance().map_err(|e| self.place(e))?;
         }
     }
 
@@ -385,6 +393,60 @@ impl Engine {
 
     pub(super) fn pins(&self) -> &Pins {
         &self.pins
+    }
+
+    /// The slot beside the newest, if it is valid and the newest is that of `state`; and the commit records from the one of
+    /// `state` down to the horizon, newest first, with what is wrong where they end before it.
+    pub(crate) fn chain(&self, state: &SnapshotState) -> Result<Chain> {
+        let pair = open::read_slots(self.storage.as_ref(), &self.header, false)?;
+        let slot = state.slot();
+        let mut chain = Chain {
+            other: pair.other.filter(|_| pair.newest == *slot),
+            records: Vec::new(),
+            fault: None,
+        };
+        let mut at = slot.record;
+        let mut above = slot.generation.saturating_add(1);
+        loop {
+            let longest = (commit::FIXED_LEN + MESSAGE_LEN_MAX) as u64;
+            let bounded = at.len >= commit::FIXED_LEN as u64 && at.len <= longest;
+            let record = at
+                .check("commit record reference", slot.committed_end)
+                .and_then(|()| {
+                    if bounded {
+                        open::record_at(self.storage.as_ref(), at)
+                    } else {
+                        Err(Error::corrupt("commit record reference").found(at.len))
+                    }
+                })
+                .and_then(|record| {
+                    if record.generation < above && record.uuid == self.header.uuid {
+                        return Ok(record);
+                    }
+                    Err(Error::corrupt("commit record")
+                        .at(at.offset)
+                        .expected(format_args!("a generation below {above} of this file"))
+                        .found(record.generation))
+                });
+            let record = match record {
+                Ok(record) => record,
+                Err(e) => {
+                    // A writer at work may have passed it meanwhile.
+                    let now = open::read_slots(self.storage.as_ref(), &self.header, false)?;
+                    let passed = above.saturating_sub(1) < now.newest.horizon;
+                    chain.fault = (!passed).then_some(e);
+                    return Ok(chain);
+                }
+            };
+            above = record.generation;
+            let previous = record.previous;
+            chain.records.push(record);
+            match previous {
+                // Below the horizon its bytes may be another's.
+                Some(previous) if above > slot.horizon.max(1) => at = previous,
+                _ => return Ok(chain),
+            }
+        }
     }
 
     /// The generations that somebody reads, ascending; none where the locks of others cannot be asked for.
@@ -492,20 +554,20 @@ impl Engine {
         if !self.writing.load(Ordering::Acquire) && self.storage.is_shared() {
             self.check_name(self.storage.as_ref())
                 .map_err(|e| self.place(e))?;
-            let pair = open::read_slots(self.storage.as_ref(), &self.header, false)
-                .map_err(|e| self.place(e))?;
-            self.advance(pair).map_err(|e| self.place(e))?;
+            self.advance().map_err(|e| self.place(e))?;
         }
         self.snapshot()
     }
 
-    /// Publishes the newer slot of `pair` if it is newer than what is published.
-    fn advance(&self, pair: Pair) -> Result<()> {
-        if pair.newest.generation <= self.published.read().slot.generation {
+    /// Publishes the newest state if it is newer than what is published.
+    fn advance(&self) -> Result<()> {
+        let known = self.published.read().slot.generation;
+        let pair = open::read_slots(self.storage.as_ref(), &self.header, false)?;
+        if pair.newest.generation <= known {
             return Ok(());
         }
-        let tree = open::verify(self.storage.as_ref(), self, &self.header, &pair.newest)?;
-        self.publish(Arc::new(Committed {
+        let (pair, tree) = open::newest(self.storage.as_ref(), self, &self.header)?;
+        self.publish_newer(Arc::new(Committed {
             slot: pair.newest,
             tree,
             retained: false,
@@ -526,6 +588,17 @@ impl Engine {
     /// Drops a node whose bytes may be written over from now on.
     pub(super) fn forget_node(&self, extent: &Extent) {
         self.cache.forget(extent);
+    }
+
+    /// As [`Engine::publish`], unless another thread has been faster.
+    fn publish_newer(&self, committed: Arc<Committed>) {
+        let mut published = self.published.write();
+        if committed.slot.generation > published.slot.generation {
+            for payloads in [&self.chunks, &self.shards] {
+                payloads.publish(committed.slot.generation, committed.slot.horizon);
+            }
+            *published = committed;
+        }
     }
 
     pub(super) fn publish(&self, committed: Arc<Committed>) {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::format::commit::CommitRecord;
+use crate::format::extent::Extent;
 use crate::format::header::{HEADER_LEN, Header};
 use crate::format::slot::{Slot, SlotState, slot_offset};
 use crate::format::{BLOCK, Generation};
@@ -181,6 +182,28 @@ fn judge(block: &[u8], header: &Header, settled: bool) -> Result<Option<Pair>> {
     if settled { pair.map(Some) } else { Ok(None) }
 }
 
+/// The slots, and the tree that the newest names. A writer may commit more than once between the look at the slots and that
+/// at what they name, and write over it: then the slots are looked at again.
+pub(super) fn newest(
+    storage: &dyn Storage,
+    load: &dyn Load,
+    header: &Header,
+) -> Result<(Pair, Tree)> {
+    let started = Instant::now();
+    let mut pair = read_slots(storage, header, false)?;
+    loop {
+        let e = match verify(storage, load, header, &pair.newest) {
+            Ok(tree) => return Ok((pair, tree)),
+            Err(e) => e,
+        };
+        let again = read_slots(storage, header, false)?;
+        if again.newest.generation == pair.newest.generation || started.elapsed() >= PATIENCE {
+            return Err(e);
+        }
+        pair = again;
+    }
+}
+
 /// Checks what a slot names: the end of the file, the commit record, the root. There is no fallback.
 pub(super) fn verify(
     storage: &dyn Storage,
@@ -225,8 +248,11 @@ pub(super) fn tree_of(slot: &Slot) -> Tree {
 }
 
 fn read_record(storage: &dyn Storage, slot: &Slot) -> Result<CommitRecord> {
-    let at = slot.record;
-    // The slot's own check has bounded the length.
+    record_at(storage, slot.record)
+}
+
+/// The commit record at `at`, whose length has been bounded.
+pub(super) fn record_at(storage: &dyn Storage, at: Extent) -> Result<CommitRecord> {
     let mut bytes = vec![0; usize::try_from(at.len).unwrap_or(0)];
     storage
         .read_exact_at(at.offset, &mut bytes)

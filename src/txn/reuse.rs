@@ -98,6 +98,11 @@ impl Reuse {
         Ok(())
     }
 
+    /// What is retained, ascending.
+    pub(super) fn retained(&self) -> &[Kept] {
+        &self.retained
+    }
+
     pub(super) fn retained_generations(&self) -> Vec<Generation> {
         self.retained.iter().map(|(g, _)| *g).collect()
     }

@@ -133,7 +133,8 @@ impl State {
         if !self.slots.iter().all(|(g, _)| self.whole(*g)) {
             return Some("a slot's root was overwritten");
         }
-        self.lost.then_some("a commit went to a file without a name")
+        self.lost
+            .then_some("a commit went to a file without a name")
     }
 
     fn steps(&self, cut: Shortcuts) -> Vec<Self> {

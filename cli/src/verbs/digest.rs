@@ -10,6 +10,7 @@ use clap::Args;
 use orthant::{DynArray, Group, Json, ObjectKind, Region, RegionItem, Snapshot};
 use sha2::{Digest as _, Sha256};
 
+use crate::args::State;
 use crate::describe;
 use crate::exit::{Failure, Result};
 use crate::json::{answer, domain, object, text};
@@ -28,11 +29,13 @@ pub(crate) struct Digest {
     /// The object's path, where FILE:/PATH cannot be split as meant
     #[arg(long, value_name = "PATH", allow_hyphen_values = true)]
     path: Option<String>,
+    #[command(flatten)]
+    state: State,
 }
 
 pub(crate) fn run(args: &Digest, session: &Session) -> Result<()> {
     let target = Target::with_path(&args.target, args.path.as_deref())?.whole()?;
-    let snapshot = session.snapshot(&target.file)?;
+    let snapshot = session.state(&target.file, &args.state)?;
     Taking::of(&snapshot, &target, session)?.answer()
 }
 

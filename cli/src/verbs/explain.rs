@@ -4,6 +4,7 @@ use clap::Args;
 use orthant::{ChunkAdvice, Domain};
 
 use super::get::{receipt_json, receipt_text};
+use crate::args::State;
 use crate::exit::Result;
 use crate::json::{answer, big, object, text, uints};
 use crate::selection::Selecting;
@@ -15,11 +16,13 @@ use crate::text::{bytes, escape, list};
 pub(crate) struct Explain {
     #[command(flatten)]
     selecting: Selecting,
+    #[command(flatten)]
+    state: State,
 }
 
 pub(crate) fn run(args: &Explain, session: &Session) -> Result<()> {
     let target = args.selecting.target()?;
-    let snapshot = session.snapshot(&target.file)?;
+    let snapshot = session.state(&target.file, &args.state)?;
     let array = snapshot.dyn_array(&target.path)?;
     let selected = args.selecting.resolve(&target, &array, &snapshot.root())?;
     let plan = array.explain(selected.selection())?;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use orthant::{Block, Bound, DynArray, Json, Receipt, Region, RegionItem, Selection};
 
+use crate::args::State;
 use crate::atomic::Output;
 use crate::exit::{Failure, Result};
 use crate::json::{maybe_text, object, pairs, text, uint, uints};
@@ -27,6 +28,8 @@ Examples:
 pub(crate) struct Get {
     #[command(flatten)]
     selecting: Selecting,
+    #[command(flatten)]
+    state: State,
     /// File to write, its format by its suffix; - is standard output
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
@@ -58,7 +61,7 @@ enum Missing {
 
 pub(crate) fn run(args: &Get, session: &Session) -> Result<()> {
     let target = args.selecting.target()?;
-    let snapshot = session.snapshot(&target.file)?;
+    let snapshot = session.state(&target.file, &args.state)?;
     let array = snapshot.dyn_array(&target.path)?;
     let selected = args.selecting.resolve(&target, &array, &snapshot.root())?;
     let read = Read {

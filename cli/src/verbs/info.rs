@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use clap::Args;
 use orthant::{Attributes, DynArray, Group, Json, ObjectKind, OtherSlot, Snapshot};
 
+use crate::args::State;
 use crate::calendar::rfc3339;
 use crate::describe;
 use crate::exit::{Failure, Result};
@@ -22,14 +23,16 @@ pub(crate) struct Info {
     /// The object's path, where FILE:/PATH cannot be split as meant
     #[arg(long, value_name = "PATH", allow_hyphen_values = true)]
     path: Option<String>,
+    #[command(flatten)]
+    state: State,
 }
 
 pub(crate) fn run(args: &Info, session: &Session) -> Result<()> {
     let target = Target::with_path(&args.target, args.path.as_deref())?.whole()?;
     if !target.named {
-        return container(&target, session);
+        return container(&target, &args.state, session);
     }
-    let snapshot = session.snapshot(&target.file)?;
+    let snapshot = session.state(&target.file, &args.state)?;
     match kind(&snapshot, &target)? {
         ObjectKind::Group => group(&snapshot.group(&target.path)?, session),
         ObjectKind::Array => array(&snapshot.dyn_array(&target.path)?, session),
@@ -49,9 +52,12 @@ pub(crate) fn kind(snapshot: &Snapshot, target: &Target) -> Result<ObjectKind> {
     })
 }
 
-fn container(target: &Target, session: &Session) -> Result<()> {
+fn container(target: &Target, state: &State, session: &Session) -> Result<()> {
     let container = session.open(&target.file)?;
-    let snapshot = container.snapshot()?;
+    let snapshot = match &state.at {
+        Some(at) => container.snapshot_at(at)?,
+        None => container.snapshot()?,
+    };
     let report = container.report();
     let file_bytes = std::fs::metadata(&target.file)
         .map_err(|e| Failure::io("look at", &target.file, &e))?
@@ -88,7 +94,7 @@ fn container(target: &Target, session: &Session) -> Result<()> {
             ("file_bytes", uint(file_bytes)),
             ("arrays", uint(arrays)),
             ("groups", uint(groups)),
-            ("snapshots", uint(0)),
+            ("snapshots", uint(container.snapshots()?.len() as u64)),
             ("open", open),
         ];
         return print_json(&answer("info", members));

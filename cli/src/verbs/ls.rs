@@ -5,6 +5,7 @@ use std::io::Write;
 use clap::Args;
 use orthant::{Json, Member, ObjectKind, Snapshot};
 
+use crate::args::State;
 use crate::describe::Stored;
 use crate::exit::{Failure, Result};
 use crate::json::{answer, domain, object, text, uint};
@@ -27,11 +28,13 @@ pub(crate) struct Ls {
     /// With everything below
     #[arg(short = 'R', long)]
     recursive: bool,
+    #[command(flatten)]
+    state: State,
 }
 
 pub(crate) fn run(args: &Ls, session: &Session) -> Result<()> {
     let target = Target::with_path(&args.target, args.path.as_deref())?.whole()?;
-    let snapshot = session.snapshot(&target.file)?;
+    let snapshot = session.state(&target.file, &args.state)?;
     let kind = super::info::kind(&snapshot, &target)?;
     let this = Member {
         path: target.path.clone(),

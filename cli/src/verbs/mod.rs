@@ -15,16 +15,20 @@ pub(crate) mod get;
 pub(crate) mod grow;
 pub(crate) mod import;
 pub(crate) mod info;
+pub(crate) mod log;
 pub(crate) mod ls;
 pub(crate) mod man;
 pub(crate) mod mv;
 pub(crate) mod put;
 pub(crate) mod rechunk;
+pub(crate) mod restore;
 pub(crate) mod rm;
 pub(crate) mod set_domain;
+pub(crate) mod snapshot;
 pub(crate) mod stat;
 pub(crate) mod translate;
 pub(crate) mod trim;
+pub(crate) mod watch;
 
 use crate::args::Verb;
 use crate::exit::Result;
@@ -57,6 +61,10 @@ pub(crate) fn run(verb: &Verb, session: &Session) -> Result<()> {
         Verb::Diff(args) => diff::run(args, session),
         Verb::Digest(args) => digest::run(args, session),
         Verb::Compact(args) => compact::run(args, session),
+        Verb::Log(args) => log::run(args, session),
+        Verb::Snapshot(args) => snapshot::run(args, session),
+        Verb::Restore(args) => restore::run(args, session),
+        Verb::Watch(args) => watch::run(args, session),
         Verb::Completions(args) => completions::run(args),
         Verb::Man(args) => man::run(args),
     }

@@ -1,7 +1,7 @@
 //! `stat`: where a file's bytes are.
 
 use clap::Args;
-use orthant::{ChunkState, DynArray, Json, ObjectKind, Region};
+use orthant::{ChunkState, DynArray, Holder, Json, ObjectKind, Region};
 
 use crate::describe;
 use crate::exit::{Failure, Result};
@@ -39,9 +39,8 @@ pub(crate) fn run(args: &Stat, session: &Session) -> Result<()> {
         )));
     }
     let s = snapshot.statistics()?;
-    let file_bytes = std::fs::metadata(&target.file)
-        .map_err(|e| Failure::io("look at", &target.file, &e))?
-        .len();
+    let space = container.space()?;
+    let file_bytes = space.file_bytes;
     let dead = file_bytes
         .saturating_sub(s.live_payload_bytes)
         .saturating_sub(s.live_index_bytes);
@@ -59,9 +58,12 @@ pub(crate) fn run(args: &Stat, session: &Session) -> Result<()> {
             ("live_payload_bytes", uint(s.live_payload_bytes)),
             ("live_index_bytes", uint(s.live_index_bytes)),
             ("dead_bytes", uint(dead)),
-            ("reusable_bytes", uint(s.reusable_bytes)),
+            ("reusable_bytes", uint(space.reusable_bytes)),
             ("index", index),
-            ("held_by", Json::Array(Vec::new())),
+            (
+                "held_by",
+                Json::Array(space.held_by.iter().map(held_json).collect()),
+            ),
         ];
         return print_json(&answer("stat", members));
     }
@@ -70,7 +72,7 @@ pub(crate) fn run(args: &Stat, session: &Session) -> Result<()> {
     table.row(["  payload", &bytes(s.live_payload_bytes)]);
     table.row(["  index", &bytes(s.live_index_bytes)]);
     table.row(["  dead", &bytes(dead)]);
-    table.row(["  reusable", &bytes(s.reusable_bytes)]);
+    table.row(["  reusable", &bytes(space.reusable_bytes)]);
     stdout(|out| {
         writeln!(out, "{}", escape(&target.file.to_string_lossy()))?;
         write!(out, "{table}")?;
@@ -78,8 +80,30 @@ pub(crate) fn run(args: &Stat, session: &Session) -> Result<()> {
             out,
             "  index: depth {}, {} nodes, {} entries, {per_entry:.1} bytes an entry",
             s.depth, s.nodes, s.entries
-        )
+        )?;
+        for (holder, held) in &space.held_by {
+            let who = match holder {
+                Holder::Snapshot(name) => format!("snapshot {}", escape(name)),
+                Holder::Pin(generation) => format!("a reader of generation {generation}"),
+                Holder::Slot(generation) => {
+                    format!("generation {generation}, until the next commit")
+                }
+                _ => "something newer".to_owned(),
+            };
+            writeln!(out, "  held: {} by {who}", bytes(*held))?;
+        }
+        Ok(())
     })
+}
+
+fn held_json((holder, held): &(Holder, u64)) -> Json {
+    let (kind, who) = match holder {
+        Holder::Snapshot(name) => ("snapshot", ("name", text(name.clone()))),
+        Holder::Pin(generation) => ("pin", ("generation", uint(*generation))),
+        Holder::Slot(generation) => ("slot", ("generation", uint(*generation))),
+        _ => ("other", ("name", Json::Null)),
+    };
+    object([("kind", text(kind)), who, ("bytes", uint(*held))])
 }
 
 /// Upper bounds of the histogram's bins are powers of two.

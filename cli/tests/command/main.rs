@@ -13,6 +13,7 @@ mod errors;
 mod foreign;
 mod growing;
 mod host;
+mod keeping;
 mod naming;
 mod numbers;
 mod objects;
