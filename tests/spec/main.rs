@@ -37,3 +37,4 @@ mod signed_vectors;
 mod snapshots;
 mod space;
 mod support;
+mod together;
