@@ -60,13 +60,13 @@ fn line(entry: &LogEntry) -> String {
         count(entry.changed, "change")
     );
     if entry.restore {
-        line.push_str("  (restore)");
+        line += "  (restore)";
     }
     if let Some(name) = &entry.snapshot {
-        line.push_str(&format!("  [{}]", escape(name)));
+        line += &["  [", &escape(name), "]"].concat();
     }
     if !entry.message.is_empty() {
-        line.push_str(&format!("  {}", escape(&entry.message)));
+        line += &["  ", &escape(&entry.message)].concat();
     }
     line
 }
