@@ -20,6 +20,8 @@ use crate::index::{Visit, Visited, walk};
 use crate::limits::Limits;
 use crate::txn::{Engine, EngineOptions, NewContainer, SnapshotState, View, WriterState, retained};
 
+pub mod parse;
+
 pub use crate::store::{FileId, Folder, Lend, LockMode, Memory, Span, Storage, Unfinished};
 pub use crate::txn::{OpenReport, OtherSlot};
 

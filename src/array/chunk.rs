@@ -69,7 +69,7 @@ impl Elements {
         match record {
             ChunkRecord::Fill => Self::repeated(&layout.chunk, layout.fill()),
             ChunkRecord::Constant(element) => {
-                Self::repeated(&layout.chunk, constant_element(layout.item(), element)?)
+                Self::repeated(&layout.chunk, layout.chunk.constant(element)?)
             }
             ChunkRecord::Stored { extent, mask } => {
                 let payload = view.payload(*extent)?;
@@ -200,22 +200,6 @@ pub(crate) fn for_each_pair(copier: &Copier, mut f: impl FnMut(usize, usize)) {
             dst = dst.wrapping_add(run.dst_step);
         }
     });
-}
-
-/// The element of a constant record: its first bytes, as many as the type has; the padding is zero.
-pub(crate) fn constant_element(item: Option<usize>, element: &[u8; 16]) -> Result<&[u8]> {
-    let fault = || {
-        Error::corrupt("constant chunk")
-            .expected("an element of at most 16 bytes, zero padded")
-            .found("other bytes")
-    };
-    let (value, padding) = item
-        .and_then(|n| element.split_at_checked(n))
-        .ok_or_else(fault)?;
-    if padding.iter().any(|&b| b != 0) {
-        return Err(fault());
-    }
-    Ok(value)
 }
 
 /// A zeroed buffer of a length that limits allow but this machine may not have.

@@ -18,7 +18,7 @@ use crate::format::record::ChunkRecord;
 use crate::grid::{AxisMap, AxisSet, Coords, Copier, c_strides};
 use crate::txn::{CacheKey, Fetch, Payload, View};
 
-use super::chunk::{constant_element, for_each_pair, reserve};
+use super::chunk::{for_each_pair, reserve};
 use super::element::Elements;
 use super::layout::{Layout, Tile, verified_key};
 use super::parallel;
@@ -309,7 +309,7 @@ impl Gather<'_> {
                 return Ok(constant);
             }
             ChunkRecord::Constant(element) => {
-                self.spread(coords, task, constant_element(self.tile.item, element)?)?;
+                self.spread(coords, task, self.tile.constant(element)?)?;
                 return Ok(constant);
             }
             ChunkRecord::Stored { extent, mask } => (*extent, *mask),

@@ -70,6 +70,7 @@ impl Tile {
             .iter()
             .try_fold(1_usize, |n, &e| n.checked_mul(e))
             .ok_or_else(too_large)?;
+        pipeline.check_elements(&document.fill)?;
         Ok(Self {
             grid: ChunkGrid::new(&document.origin, shape)?,
             pipeline,
@@ -78,6 +79,24 @@ impl Tile {
             item: document.data_type.item_size(),
             fill: document.fill.clone(),
         })
+    }
+
+    /// The element of a constant record: its first bytes, as many as the type has; the padding is zero.
+    pub(crate) fn constant<'e>(&self, record: &'e [u8; 16]) -> Result<&'e [u8]> {
+        let fault = || {
+            Error::corrupt("constant chunk")
+                .expected("an element of at most 16 bytes, zero padded")
+                .found("other bytes")
+        };
+        let (element, padding) = self
+            .item
+            .and_then(|n| record.split_at_checked(n))
+            .ok_or_else(fault)?;
+        if padding.iter().any(|&b| b != 0) {
+            return Err(fault());
+        }
+        self.pipeline.check_elements(element)?;
+        Ok(element)
     }
 
     /// Decoded bytes; 0 where elements have any length.

@@ -14,7 +14,6 @@ use crate::format::record::ChunkRecord;
 use crate::grid::Coords;
 use crate::txn::{Payload, View};
 
-use super::chunk::constant_element;
 use super::element::Elements;
 use super::layout::{Layout, Tile};
 use super::parallel;
@@ -73,7 +72,7 @@ impl OldShard {
         let content = match record {
             None | Some(ChunkRecord::Fill) => OldContent::Fill,
             Some(ChunkRecord::Constant(element)) => {
-                OldContent::Constant(constant_element(layout.item(), element)?.to_vec())
+                OldContent::Constant(layout.chunk.constant(element)?.to_vec())
             }
             Some(&ChunkRecord::Stored { extent, mask }) => {
                 let (shard, _) = parts(layout)?;

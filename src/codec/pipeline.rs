@@ -322,6 +322,11 @@ impl Pipeline {
         check_bools(out, &self.layout)
     }
 
+    /// Refuses elements that the type does not have, which no codec has seen: a fill value's, a constant chunk's.
+    pub(crate) fn check_elements(&self, elements: &[u8]) -> Result<()> {
+        check_bools(elements, &self.layout)
+    }
+
     /// Decodes a payload and lends the chunk to `f`: the elements, or the planes of a shuffle that is all that is left to
     /// undo. Reads what `decode` reads.
     pub(crate) fn decode_with<R>(

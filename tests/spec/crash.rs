@@ -37,8 +37,7 @@ fn without_history(mut all: Vec<RawEntry>) -> Vec<RawEntry> {
 }
 
 /// Creates a container and commits `commits` times; gives the disk's record and the model.
-fn workload(seed: u64, commits: usize, sabotage: Sabotage) -> (Disk, Model) {
-    let mut random = Random::new(seed);
+fn workload(random: &mut Random, commits: usize, sabotage: Sabotage) -> (Disk, Model) {
     let disk = Disk::new(sabotage);
     let raw = Raw::create(disk.folder(), name()).unwrap();
     disk.acknowledge(2);
@@ -52,7 +51,7 @@ fn workload(seed: u64, commits: usize, sabotage: Sabotage) -> (Disk, Model) {
             writer = raw.writer().unwrap();
         }
         for _ in 0..=random.below(4) {
-            change(&writer, &mut random);
+            change(&writer, random);
         }
         if random.below(8) == 0 {
             writer.abort();
@@ -390,10 +389,55 @@ fn run(
     sabotage: Sabotage,
     open: fn(Vec<u8>) -> orthant::Result<Raw>,
 ) -> (u64, u64, Option<String>) {
-    let (disk, model) = workload(seed, commits, sabotage);
+    let (disk, model) = workload(&mut Random::new(seed), commits, sabotage);
     let mut judge = Judge::new(&model, open);
     judge_run(&disk.ops(), &mut judge, seed);
     (judge.images, judge.bad, judge.first_bad)
+}
+
+/// A short run, and `images` of the images that a cut can leave of it, all chosen by `random`.
+///
+/// # Panics
+/// When one of them is not whole.
+pub fn some_images(random: &mut Random, images: usize) {
+    let commits = 1 + random.below(3);
+    let (disk, model) = workload(random, commits, Sabotage::None);
+    let ops = disk.ops();
+    let mut judge = Judge::new(&model, Raw::from_bytes);
+    // Creation is the same in every run, and enumerated elsewhere.
+    let created = ops
+        .iter()
+        .position(|op| matches!(op, Op::Acknowledged { .. }))
+        .unwrap();
+    for _ in 0..images {
+        let cut = created + 1 + random.below(ops.len() - created - 1);
+        let (mut image, mut pending, mut last) = (Vec::new(), Vec::new(), 0);
+        for op in &ops[..=cut] {
+            match op {
+                Op::Write { offset, bytes, .. } => pending.extend(pieces(*offset, bytes)),
+                Op::Sync { .. } => pending.drain(..).for_each(|p| apply(&mut image, &p)),
+                Op::Acknowledged { generation } => last = *generation,
+                _ => {}
+            }
+        }
+        for piece in &mut pending {
+            match random.below(4) {
+                0 => continue,
+                1 => piece.bytes.truncate(random.below(piece.bytes.len())),
+                2 => {
+                    let at = random.below(piece.bytes.len()) / SECTOR * SECTOR;
+                    let end = piece.bytes.len().min(at + SECTOR);
+                    piece.bytes[at..end].fill(u8::try_from(random.below(256)).unwrap());
+                }
+                _ => {}
+            }
+            apply(&mut image, piece);
+        }
+        judge.image(&image, last, Some(last + 1), &|| {
+            format!("call {cut} of {}", ops.len())
+        });
+    }
+    assert_eq!(judge.bad, 0, "{:?}", judge.first_bad);
 }
 
 #[test]
@@ -564,7 +608,7 @@ fn every_crash_image_of_a_program_with_arrays_opens_to_a_whole_commit() {
 
 #[test]
 fn a_crash_while_a_crashed_container_is_written_again_loses_nothing() {
-    let (disk, mut model) = workload(77, 5, Sabotage::None);
+    let (disk, mut model) = workload(&mut Random::new(77), 5, Sabotage::None);
     let ops = disk.ops();
     let mut random = Random::new(5);
     let (mut images, mut firsts) = (0, 0);

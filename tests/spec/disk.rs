@@ -463,22 +463,40 @@ impl Drop for Temporary {
 }
 
 /// A small source of numbers that are the same in every run.
-pub struct Random(u64);
+pub struct Random {
+    state: u64,
+    /// Bytes that decide before the generator does: a fuzzer's.
+    fed: std::vec::IntoIter<u8>,
+}
 
 impl Random {
     pub fn new(seed: u64) -> Self {
-        Self(seed ^ 0x9E37_79B9_7F4A_7C15)
+        Self::fed(Vec::new(), seed)
+    }
+
+    /// Takes each choice from `bytes` while they last.
+    pub fn fed(bytes: Vec<u8>, seed: u64) -> Self {
+        Self {
+            state: seed ^ 0x9E37_79B9_7F4A_7C15,
+            fed: bytes.into_iter(),
+        }
     }
 
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.state;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         z ^ (z >> 31)
     }
 
     pub fn below(&mut self, n: usize) -> usize {
-        usize::try_from(self.next() % n.max(1) as u64).unwrap()
+        let n = n.max(1) as u64;
+        let choice = match (self.fed.next(), n) {
+            (Some(byte), ..=0x100) => u64::from(byte),
+            (Some(byte), _) => self.next() ^ u64::from(byte),
+            (None, _) => self.next(),
+        };
+        usize::try_from(choice % n).unwrap()
     }
 }

@@ -24,6 +24,11 @@ mod faults;
 mod files;
 mod foreign_shards;
 mod founding_text;
+#[path = "../../fuzz/src/seeds.rs"]
+mod fuzz_seeds;
+#[path = "../../fuzz/src/targets.rs"]
+mod fuzz_targets;
+mod fuzzed;
 mod golden;
 mod growth;
 mod heap;

@@ -522,7 +522,7 @@ fn codecs(random: &mut Random, data_type: &DataType, rank: usize) -> Vec<Codec> 
 }
 
 /// One array's life: `steps` operations.
-fn life(random: &mut Random, steps: u64, folder: &std::path::Path) {
+pub fn life(random: &mut Random, steps: u64, folder: &std::path::Path) {
     let rank = random.below(7);
     let types = data_types();
     let data_type = types[random.below(types.len())].clone();

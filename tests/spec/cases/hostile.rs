@@ -190,3 +190,25 @@ fn c119_absurd_documents_are_corrupt_and_their_neighbours_usable() {
     assert_eq!(e.kind(), ErrorKind::Corrupt, "{e}");
     assert!(e.to_string().contains("codec"), "{e}");
 }
+
+/// No codec sees the element of a constant chunk, so the rule that a boolean is 0 or 1 has to hold there by itself.
+#[test]
+fn a_constant_chunk_of_a_boolean_that_is_neither_is_refused() {
+    let c = fresh();
+    let w = c.writer().unwrap();
+    let spec = ArraySpec::<bool>::new(region![0..4]).chunks([4]);
+    w.create_array("a", spec).unwrap();
+    w.commit().unwrap();
+    for (byte, right) in [(0, true), (1, true), (2, false), (255, false)] {
+        let mut record = vec![0_u8; 20];
+        record[0] = byte;
+        record[16] = 2;
+        // Tag, array 1, chunk 0.
+        let forged = forged(&c, &[(vec![0x08, 129, 128], record)]);
+        let a = forged.snapshot().unwrap().array::<bool>("a").unwrap();
+        match a.read_vec(Region::all()) {
+            Ok(read) => assert!(right && read == [byte == 1; 4], "{byte}: {read:?}"),
+            Err(e) => assert!(!right && e.is_corruption(), "{byte}: {e}"),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What the repository has of each target's kind, to start from.
+//!
+//! Holds [`seeds`]. Golden files are seeds as they are, and are cut up into nodes, documents and payloads; inputs that were
+//! found before lie in `fuzz/found/TARGET`. Must not depend on the fuzzer.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use orthant::testing::Raw;
+
+/// Seeds by target, of the repository at `repository`.
+pub fn seeds(repository: &Path) -> io::Result<BTreeMap<String, BTreeSet<Vec<u8>>>> {
+    let mut corpus = Corpus::default();
+    for golden in files(&repository.join("format-spec/vectors"), "orth")? {
+        let bytes = fs::read(&golden)?;
+        corpus.add("open", &bytes);
+        corpus.add("checksums", &bytes);
+        nodes(&mut corpus, &bytes);
+        let Ok(raw) = Raw::from_bytes(bytes) else {
+            continue;
+        };
+        for entry in raw.entries().unwrap_or_default() {
+            match entry.key.first() {
+                // Documents and attributes, a blob's two bytes before them where they stand in the index.
+                Some(2 | 3) => {
+                    corpus.add("metadata", &entry.content);
+                    corpus.add("metadata", entry.content.get(2..).unwrap_or_default());
+                    corpus.record(2, &entry.content);
+                }
+                Some(8) => {
+                    for which in 0..9 {
+                        corpus.add("decoders", &[&[which], &entry.content[..]].concat());
+                        let head = [which, which.wrapping_mul(37), which, 20];
+                        corpus.add("codecs", &[&head[..], &entry.content].concat());
+                    }
+                    corpus.record(2, &[&[2], &entry.key[..]].concat());
+                }
+                Some(0x10 | 0x11) => corpus.record(6, &entry.content),
+                _ => {}
+            }
+        }
+    }
+    for which in [0_u8, 1, 2, 0x80] {
+        let mut shard = vec![which];
+        shard.extend([7_u8; 8 * 4]);
+        for inner in 0..16_u64 {
+            let (offset, len) = if inner < 4 {
+                (inner * 8, 8)
+            } else {
+                (u64::MAX, u64::MAX)
+            };
+            shard.extend(offset.to_le_bytes());
+            shard.extend(len.to_le_bytes());
+        }
+        shard.extend([0; 4]);
+        corpus.add("shard", &shard);
+    }
+    for text in [
+        "..",
+        "-3:5, 0:7:2",
+        "begin:end-2, 4",
+        "end-3:end",
+        "2, ..",
+        "-1:+1",
+    ] {
+        corpus.add("selection", text.as_bytes());
+    }
+    for npy in files(&repository.join("samples"), "npy")? {
+        let bytes = fs::read(npy)?;
+        corpus.add("import", bytes.get(..4096).unwrap_or(&bytes));
+    }
+    corpus.add("import", b"\x93NUMPY\x01\x00\x46\x00{'descr': '<i2', 'fortran_order': True, 'shape': (2, 1), }             \n\x01\x00\x02\x00");
+    let steps: Vec<u8> = (0..=255).collect();
+    corpus.add("model", &steps);
+    corpus.add("crash", &steps);
+    let found = repository.join("fuzz/found");
+    for target in fs::read_dir(&found).into_iter().flatten() {
+        let target = target?.path();
+        let name = target
+            .file_name()
+            .and_then(|n| n.to_str())
+            .unwrap_or_default()
+            .to_owned();
+        for input in files(&target, "")? {
+            corpus.add(&name, &fs::read(input)?);
+        }
+    }
+    Ok(corpus.0)
+}
+
+/// Everything in a container that starts as a node does and says how long it is.
+fn nodes(corpus: &mut Corpus, bytes: &[u8]) {
+    for at in (0x3000..bytes.len()).step_by(8) {
+        let len = bytes
+            .get(at + 24..at + 28)
+            .and_then(|b| b.first_chunk::<4>());
+        let len = len.map_or(0, |b| u32::from_le_bytes(*b)) as usize;
+        if bytes[at..].starts_with(b"ORTN")
+            && let Some(node) = bytes.get(at..at + len)
+        {
+            corpus.add("node", node);
+        }
+        if bytes[at..].starts_with(b"ORTCOMIT") {
+            corpus.record(5, &bytes[at..bytes.len().min(at + 160)]);
+        }
+    }
+    corpus.record(3, bytes.get(..4096).unwrap_or_default());
+    corpus.record(4, bytes.get(0x1000..0x2000).unwrap_or_default());
+    corpus.record(4, bytes.get(0x2000..0x3000).unwrap_or_default());
+}
+
+#[derive(Default)]
+struct Corpus(BTreeMap<String, BTreeSet<Vec<u8>>>);
+
+impl Corpus {
+    fn add(&mut self, target: &str, bytes: &[u8]) {
+        let seeds = self.0.entry(target.to_owned()).or_default();
+        seeds.insert(bytes.to_vec());
+    }
+
+    /// A seed of the target `records`, whose first byte says which kind follows; neighbours too, as kinds may be added.
+    fn record(&mut self, which: u8, bytes: &[u8]) {
+        for which in [which.saturating_sub(1), which, which + 1] {
+            self.add("records", &[&[which], bytes].concat());
+        }
+    }
+}
+
+/// Files of a folder with a suffix, any with an empty one; none where there is no such folder.
+fn files(folder: &Path, suffix: &str) -> io::Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten() {
+        let path = entry?.path();
+        if path.is_file() && (suffix.is_empty() || path.extension().is_some_and(|e| e == suffix)) {
+            all.push(path);
+        }
+    }
+    all.sort();
+    Ok(all)
+}
