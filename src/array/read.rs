@@ -21,6 +21,8 @@ use super::receipt::{ReadPath, Receipt};
 use super::scan;
 use super::shards::{Record, Records, ShardReader};
 
+/// Chunks that are laid out at once: a read of many small ones needs no memory for all of them twice.
+const BATCH: usize = 1 << 14;
 /// Why a shard is decoded whole although a part is asked for: codecs stand before or behind the shard's own.
 const AROUND: &str = "codecs_around_shard";
 
@@ -56,7 +58,11 @@ pub(crate) fn read_fixed(
     };
     let whole = gather(&layout.chunk, &plan);
     let Some((shard, tile)) = layout.sharded() else {
-        receipt.add(&whole.run(units(records), out)?);
+        let mut rest = records.into_iter();
+        while rest.len() > 0 {
+            let batch = rest.by_ref().take(BATCH).collect();
+            receipt.add(&whole.run(units(batch), out)?);
+        }
         around(layout, &mut receipt);
         return Ok(receipt);
     };
@@ -228,14 +234,15 @@ fn records(
     receipt: &mut Receipt,
 ) -> Result<Records> {
     let sets: SmallVec<[&AxisSet; 8]> = plan.sets().collect();
-    let entries = scan::stored(view, id, layout.key_order(), &sets)?;
-    receipt.chunks_touched = plan.chunk_count()?;
-    receipt.chunks_absent = receipt.chunks_touched.saturating_sub(entries.len() as u64);
-    let record = |entry: scan::Entry| {
-        Ok(Record {
+    let mut records = Records::new();
+    scan::stored(view, id, layout.key_order(), &sets, |entry| {
+        records.push(Record {
             record: entry.record()?,
             coords: entry.coords,
-        })
-    };
-    entries.into_iter().map(record).collect()
+        });
+        Ok(())
+    })?;
+    receipt.chunks_touched = plan.chunk_count()?;
+    receipt.chunks_absent = receipt.chunks_touched.saturating_sub(records.len() as u64);
+    Ok(records)
 }

@@ -2,8 +2,6 @@
 //!
 //! Holds [`stored`] and [`each_stored`]. Work follows the keys that exist, never the box. Must not read payloads.
 
-use smallvec::SmallVec;
-
 use crate::error::Result;
 use crate::format::ObjectId;
 use crate::format::key;
@@ -33,35 +31,28 @@ pub(crate) fn decode(value: &[u8]) -> Result<ChunkRecord> {
 /// Below this many chunks each is looked up by itself, which beats a scan's set-up.
 const LOOKUP_MAX: u64 = 4;
 
-/// Some entries; one needs no memory of its own.
-pub(crate) type Entries = SmallVec<[Entry; 1]>;
-
-/// The stored chunks of the box `sets`, in key order.
+/// As [`each_stored`]; a box of a few chunks is looked up one by one.
 pub(crate) fn stored(
     view: &View,
     id: ObjectId,
     key_order: &[u8],
     sets: &[&AxisSet],
-) -> Result<Entries> {
+    mut f: impl FnMut(Entry) -> Result<()>,
+) -> Result<()> {
     let count = sets.iter().try_fold(1_u64, |n, s| n.checked_mul(s.len()));
-    let mut found = Entries::new();
     match count {
-        Some(0) => {}
+        Some(0) => Ok(()),
         Some(n) if n <= LOOKUP_MAX => for_each_coords(key_order, sets, |coords| {
-            if let Some(value) = view.get(&key::chunk(id, coords, key_order))? {
-                found.push(Entry {
+            match view.get(&key::chunk(id, coords, key_order))? {
+                Some(value) => f(Entry {
                     coords: coords.into(),
                     value,
-                });
+                }),
+                None => Ok(()),
             }
-            Ok(())
-        })?,
-        _ => each_stored(view, id, key_order, sets, |entry| {
-            found.push(entry);
-            Ok(())
-        })?,
+        }),
+        _ => each_stored(view, id, key_order, sets, f),
     }
-    Ok(found)
 }
 
 /// Calls `f` for every stored chunk of the box `sets`, in key order.
