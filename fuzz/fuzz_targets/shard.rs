@@ -1,2 +1,4 @@
+//! The fuzzer's entry to `orthant_fuzz::targets::shard`, which says what it checks. Must not do more.
 #![no_main]
+
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| orthant_fuzz::targets::shard(bytes));
