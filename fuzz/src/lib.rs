@@ -19,10 +19,10 @@ mod disk;
 mod exit;
 #[path = "../../cli/src/json.rs"]
 mod json;
-#[path = "../../tests/spec/model.rs"]
-mod model;
 #[path = "../../tests/spec/medium.rs"]
 mod medium;
+#[path = "../../tests/spec/model.rs"]
+mod model;
 #[path = "../../cli/src/npy.rs"]
 mod npy;
 #[path = "../../tests/spec/support.rs"]
