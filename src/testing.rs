@@ -384,6 +384,11 @@ fn chunk_key(id: u64, coords: &[i64]) -> Key {
     key::chunk(ObjectId(id), coords, &order)
 }
 
+/// CRC32C, as structures and payloads carry it.
+pub fn checksum(bytes: &[u8]) -> u32 {
+    crc32c(bytes)
+}
+
 /// The same bytes with right checksums in the header, the slots, and the commit record and root that each slot names:
 /// what lies behind the checksums is then reached.
 pub fn with_right_checksums(mut bytes: Vec<u8>) -> Vec<u8> {

@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use orthant::testing::Raw;
+use orthant::testing::parse::RECORDS;
 
 /// Seeds by target, of the repository at `repository`.
 pub fn seeds(repository: &Path) -> io::Result<BTreeMap<String, BTreeSet<Vec<u8>>>> {
@@ -27,7 +28,7 @@ pub fn seeds(repository: &Path) -> io::Result<BTreeMap<String, BTreeSet<Vec<u8>>
                 Some(2 | 3) => {
                     corpus.add("metadata", &entry.content);
                     corpus.add("metadata", entry.content.get(2..).unwrap_or_default());
-                    corpus.record(2, &entry.content);
+                    corpus.record("blob", &entry.content);
                 }
                 Some(8) => {
                     for which in 0..9 {
@@ -35,9 +36,10 @@ pub fn seeds(repository: &Path) -> io::Result<BTreeMap<String, BTreeSet<Vec<u8>>
                         let head = [which, which.wrapping_mul(37), which, 20];
                         corpus.add("codecs", &[&head[..], &entry.content].concat());
                     }
-                    corpus.record(2, &[&[2], &entry.key[..]].concat());
+                    corpus.record("chunk key", &[&[2], &entry.key[..]].concat());
                 }
-                Some(0x10 | 0x11) => corpus.record(6, &entry.content),
+                Some(0x10) => corpus.record("snapshot record", &entry.content),
+                Some(0x11) => corpus.record("history record", &entry.content),
                 _ => {}
             }
         }
@@ -103,12 +105,12 @@ fn nodes(corpus: &mut Corpus, bytes: &[u8]) {
             corpus.add("node", node);
         }
         if bytes[at..].starts_with(b"ORTCOMIT") {
-            corpus.record(5, &bytes[at..bytes.len().min(at + 160)]);
+            corpus.record("commit record", &bytes[at..bytes.len().min(at + 160)]);
         }
     }
-    corpus.record(3, bytes.get(..4096).unwrap_or_default());
-    corpus.record(4, bytes.get(0x1000..0x2000).unwrap_or_default());
-    corpus.record(4, bytes.get(0x2000..0x3000).unwrap_or_default());
+    corpus.record("header", bytes.get(..4096).unwrap_or_default());
+    corpus.record("slot", bytes.get(0x1000..0x2000).unwrap_or_default());
+    corpus.record("slot", bytes.get(0x2000..0x3000).unwrap_or_default());
 }
 
 #[derive(Default)]
@@ -120,9 +122,12 @@ impl Corpus {
         seeds.insert(bytes.to_vec());
     }
 
-    /// A seed of the target `records`, whose first byte says which kind follows; neighbours too, as kinds may be added.
-    fn record(&mut self, which: u8, bytes: &[u8]) {
-        for which in [which.saturating_sub(1), which, which + 1] {
+    /// A seed of the target `records`, whose first byte says which kind follows.
+    fn record(&mut self, kind: &str, bytes: &[u8]) {
+        if let Some(which) = (0..)
+            .zip(RECORDS)
+            .find_map(|(i, (name, _))| (name == kind).then_some(i))
+        {
             self.add("records", &[&[which], bytes].concat());
         }
     }

@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 
 use orthant::testing::parse::{self, Spelling};
-use orthant::testing::{Raw, RawPipeline, with_right_checksums};
+use orthant::testing::{Raw, RawPipeline, checksum, with_right_checksums};
 use orthant::{
     ArraySpec, CheckLevel, Codec, Container, DataType, Member, ObjectKind, OpenOptions, Region,
     RegionItem, Snapshot, region,
@@ -82,11 +82,7 @@ pub fn node(bytes: &[u8]) {
 
 /// JSON, documents and typed values: what is accepted means the same when it is written again.
 pub fn metadata(bytes: &[u8]) {
-    for (name, parse) in [
-        ("document", parse::document as parse::Parser),
-        ("json", parse::json),
-        ("typed value", parse::typed_value),
-    ] {
+    for (name, parse) in parse::METADATA {
         if let Ok(Spelling::Lost(what)) = parse(bytes) {
             panic!("{name}: {what} is lost");
         }
@@ -101,11 +97,7 @@ pub fn records(bytes: &[u8]) {
     let Some((&which, bytes)) = bytes.split_first() else {
         return;
     };
-    let one = parse::PARSERS
-        .iter()
-        .filter(|(name, _)| !["node", "document", "json", "typed value"].contains(name));
-    let all: Vec<_> = one.collect();
-    let (name, parse) = all[usize::from(which) % all.len()];
+    let (name, parse) = parse::RECORDS[usize::from(which) % parse::RECORDS.len()];
     one_spelling(name, parse(bytes));
 }
 
@@ -251,7 +243,7 @@ fn shard_container(codecs: &[Codec], repair: bool, payload: &[u8]) -> Option<ort
     let mut payload = payload.to_vec();
     if repair && payload.len() >= 16 * 16 + 4 {
         let end = payload.len() - 4;
-        let crc = parse::checksum(&payload[end - 16 * 16..end]);
+        let crc = checksum(&payload[end - 16 * 16..end]);
         payload[end..].copy_from_slice(&crc.to_le_bytes());
     }
     let raw = Raw::from_bytes(container.to_bytes().ok()?).ok()?;

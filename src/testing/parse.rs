@@ -41,12 +41,8 @@ impl Spelling {
 /// A parser of this list.
 pub type Parser = fn(&[u8]) -> Result<Spelling>;
 
-/// All of them, by name.
-pub const PARSERS: [(&str, Parser); 12] = [
-    ("node", node),
-    ("document", document),
-    ("json", json),
-    ("typed value", typed_value),
+/// Structures of fixed fields, by name: each has one spelling.
+pub const RECORDS: [(&str, Parser); 8] = [
     ("blob", blob),
     ("chunk record", chunk_record),
     ("chunk key", chunk_key),
@@ -55,6 +51,13 @@ pub const PARSERS: [(&str, Parser); 12] = [
     ("commit record", commit_record),
     ("snapshot record", snapshot_record),
     ("history record", history_record),
+];
+
+/// Texts and typed values, which may be spelled in more than one way.
+pub const METADATA: [(&str, Parser); 3] = [
+    ("document", document),
+    ("json", json),
+    ("typed value", typed_value),
 ];
 
 /// A node, its checksum made right; one spelling only. Every key is searched for, and each must be where it stands.
@@ -200,9 +203,4 @@ pub fn path(text: &str) -> Result<bool> {
     let first = ObjectPath::parse(text, &limits)?;
     let again = ObjectPath::parse(&first.to_string(), &limits)?;
     Ok(first == again)
-}
-
-/// CRC32C, as structures and payloads carry it.
-pub fn checksum(bytes: &[u8]) -> u32 {
-    crc32c(bytes)
 }

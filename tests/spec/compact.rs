@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use orthant::testing::{Raw, RawEntry};
 use orthant::{
     ArchiveOptions, ArraySpec, CheckLevel, Codec, Container, CopyOptions, CopyReport, ErrorKind,
-    OpenOptions, Snapshot, region,
+    OpenOptions, Snapshot, Writer, region,
 };
 
 use crate::crash::{NAME, apply, change, content, name, pieces, subsets};
@@ -83,7 +83,7 @@ fn churned(path: &Path) -> Container {
     c
 }
 
-/// Row 9 of the fourth issue: size and decodes.
+/// Size and decodes.
 #[test]
 fn a_compacted_file_is_as_long_as_what_lives_and_its_index() {
     let (_folder, path) = scratch("a.orth");
@@ -471,7 +471,7 @@ fn written(seed: u64, detours: bool) -> Container {
     c
 }
 
-/// Row 9 of the fourth issue, its last part.
+/// One content has one archive.
 #[test]
 fn an_archive_is_a_function_of_content_identity_and_time_alone() {
     let options = ArchiveOptions::new(*b"0123456789abcdef").time(1_700_000_000_000_000_000);
@@ -828,7 +828,17 @@ fn any_call_that_fails_during_compaction_leaves_the_old_file_or_the_new_one() {
 
 // -- copies beside a writer ------------------------------------------------------------------------------------------
 
-/// Row 10 of the fourth issue. Every cell of every array is the number of its commit, so a mixture shows.
+/// Commits `number`, in every cell of `a` and, going down, of `b`.
+fn numbered(w: &Writer, number: i64) {
+    for (name, step) in [("a", 1), ("b", -1)] {
+        let cells: Vec<i64> = (0..600).map(|i| number * 10_000 + i * step).collect();
+        let array = w.array::<i64>(name).unwrap();
+        array.write_slice(region![..], &cells).unwrap();
+    }
+    w.commit().unwrap();
+}
+
+/// Every cell of every array is the number of its commit, so a mixture shows.
 #[test]
 fn a_copy_beside_a_writer_of_a_thousand_commits_is_one_generation() {
     let (folder, path) = scratch("live.orth");
@@ -840,17 +850,7 @@ fn a_copy_beside_a_writer_of_a_thousand_commits_is_one_generation() {
             .codecs([Codec::zstd(1)]);
         w.create_array(name, spec).unwrap();
     }
-    let (a, b) = (w.array::<i64>("a").unwrap(), w.array::<i64>("b").unwrap());
-    let commit = |number: i64| {
-        let cells = |k: i64| {
-            (0..600)
-                .map(|i| number * 10_000 + i * k)
-                .collect::<Vec<_>>()
-        };
-        a.write_slice(region![..], &cells(1)).unwrap();
-        b.write_slice(region![..], &cells(-1)).unwrap();
-        w.commit().unwrap();
-    };
+    let commit = |number: i64| numbered(&w, number);
     commit(0);
     let done = AtomicBool::new(false);
     let copies = std::thread::scope(|scope| {
@@ -892,17 +892,7 @@ fn bytes_taken_beside_a_writer_open_to_one_generation() {
             let spec = ArraySpec::<i64>::new(region![0..600]).chunks([50]);
             w.create_array(name, spec).unwrap();
         }
-        let (a, b) = (w.array::<i64>("a").unwrap(), w.array::<i64>("b").unwrap());
-        let commit = |number: i64| {
-            let cells = |k: i64| {
-                (0..600)
-                    .map(|i| number * 10_000 + i * k)
-                    .collect::<Vec<_>>()
-            };
-            a.write_slice(region![..], &cells(1)).unwrap();
-            b.write_slice(region![..], &cells(-1)).unwrap();
-            w.commit().unwrap();
-        };
+        let commit = |number: i64| numbered(&w, number);
         commit(0);
         // One who opened it before sees what is committed later.
         let reader = c.path().map(|p| Container::open_read_only(p).unwrap());

@@ -77,7 +77,7 @@ impl Storage for Counted {
     }
 }
 
-/// Row 11 of the fourth issue: a million chunks, ten of them scattered and changed.
+/// A million chunks, ten of them scattered and changed.
 #[test]
 fn ten_scattered_chunks_of_a_million_cost_their_paths_in_both_trees_and_no_payload() {
     let medium = Arc::new(Counted {

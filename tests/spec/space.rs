@@ -109,11 +109,6 @@ fn a_rolling_window_stays_below_one_and_a_half_times_what_it_holds() {
         scattered: false,
     };
     let outcome = run(load);
-    println!(
-        "rolling: {:.3} of {} live bytes",
-        outcome.ratio(),
-        outcome.live
-    );
     let more = (3 + 3) * (outcome.commit + 32 * KIB);
     assert!(outcome.file <= outcome.live * 8 / 5 + more, "{outcome:?}");
     assert!(outcome.ratio() <= 1.5, "{outcome:?}");
@@ -130,11 +125,6 @@ fn random_overwrites_stay_below_one_point_eight_times_what_is_held() {
         scattered: true,
     };
     let outcome = run(load);
-    println!(
-        "random: {:.3} of {} live bytes",
-        outcome.ratio(),
-        outcome.live
-    );
     assert!(outcome.ratio() <= 1.8, "{outcome:?}");
 }
 
@@ -150,11 +140,6 @@ fn a_rolling_window_of_240_mb_stays_below_one_point_six() {
         scattered: false,
     };
     let outcome = run(load);
-    println!(
-        "rolling: {:.3} of {} live bytes",
-        outcome.ratio(),
-        outcome.live
-    );
     assert!(outcome.ratio() <= 1.6, "{outcome:?}");
 }
 
@@ -170,11 +155,6 @@ fn random_overwrites_of_240_mb_stay_below_one_point_eight() {
         scattered: true,
     };
     let outcome = run(load);
-    println!(
-        "random: {:.3} of {} live bytes",
-        outcome.ratio(),
-        outcome.live
-    );
     assert!(outcome.ratio() <= 1.8, "{outcome:?}");
 }
 

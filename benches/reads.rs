@@ -1,6 +1,7 @@
-//! The edges of an array, for comparison between changes of the code: prepend beside append, reads within and across chunks.
+//! Reads within and across chunks, for comparison between changes of the code. What has to be compared within one run
+//! stands in `foundation`.
 //!
-//! `cargo bench --bench edges`. In memory, so that no disk is measured.
+//! `cargo bench --bench reads`. In memory, so that no disk is measured.
 
 #![expect(
     clippy::unwrap_used,
@@ -9,12 +10,12 @@
 
 use std::time::Duration;
 
-use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use criterion::{Criterion, criterion_group, criterion_main};
 use ndarray::Array2;
-use orthant::{Array, ArraySpec, Codec, Container, Writer, region};
+use orthant::{ArraySpec, Codec, Container, region};
 
 /// 1000 x 1000 f32 in 100 x 100 chunks, written and committed.
-fn square() -> orthant::Result<(Container, Writer, Array<f32>)> {
+fn square() -> orthant::Result<Container> {
     let container = Container::in_memory()?;
     let writer = container.writer()?;
     let spec = ArraySpec::<f32>::new(region![0..1000, 0..1000])
@@ -26,37 +27,11 @@ fn square() -> orthant::Result<(Container, Writer, Array<f32>)> {
         Array2::from_elem((1000, 1000), 1.5_f32).view(),
     )?;
     writer.commit()?;
-    Ok((container, writer, array))
-}
-
-fn edges(criterion: &mut Criterion) {
-    let row = Array2::from_elem((1, 1000), 2.5_f32);
-    let mut group = criterion.benchmark_group("one row and its commit");
-    group.bench_function("prepend", |bench| {
-        bench.iter_batched(
-            || square().unwrap(),
-            |(_container, writer, array)| {
-                array.prepend(0, row.view()).unwrap();
-                writer.commit().unwrap()
-            },
-            BatchSize::PerIteration,
-        );
-    });
-    group.bench_function("append", |bench| {
-        bench.iter_batched(
-            || square().unwrap(),
-            |(_container, writer, array)| {
-                array.append(0, row.view()).unwrap();
-                writer.commit().unwrap()
-            },
-            BatchSize::PerIteration,
-        );
-    });
-    group.finish();
+    Ok(container)
 }
 
 fn reads(criterion: &mut Criterion) {
-    let (container, ..) = square().unwrap();
+    let container = square().unwrap();
     let array = container
         .snapshot()
         .unwrap()
@@ -84,6 +59,6 @@ fn reads(criterion: &mut Criterion) {
 criterion_group! {
     name = benches;
     config = Criterion::default().measurement_time(Duration::from_secs(3)).warm_up_time(Duration::from_secs(1));
-    targets = edges, reads
+    targets = reads
 }
 criterion_main!(benches);
