@@ -48,6 +48,7 @@ mod group;
 mod index;
 mod inspect;
 mod limits;
+mod salvage;
 mod snapshots;
 mod store;
 #[doc(hidden)]
@@ -77,6 +78,7 @@ pub use grid::{Bound, Domain, Region, RegionItem, Selection, Stepped};
 pub use group::{Group, Member};
 pub use inspect::{CheckLevel, Problem, Statistics};
 pub use limits::Limits;
+pub use salvage::{FoundBy, Loss, LossKind, SalvageReport};
 pub use snapshots::{At, Holder, LogEntry, RetainedSnapshot, SpaceReport};
 #[cfg(all(unix, target_pointer_width = "64"))]
 pub use store::Undisturbed;

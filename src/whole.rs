@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::array::DynArray;
 use crate::catalog::{self, ObjectKind};
 use crate::container::{Container, OpenOptions, Snapshot};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::ObjectId;
 use crate::format::blob::{Blob, Content};
 use crate::format::key::{self, Key, Value};
@@ -291,12 +291,16 @@ fn write(
 ) -> Result<Option<CopyReport>> {
     let state = source.require_state()?;
     let aligns = alignments(source)?;
-    let align = |array: ObjectId, len: u64| match aligns.get(&array) {
-        Some(&align) if len >= ALIGNED_FROM || len.is_multiple_of(align) => align,
-        _ => crate::format::ALIGN,
-    };
+    let align = |array: ObjectId, len: u64| aligned(aligns.get(&array).copied(), len);
     let layout = Layout::new(draft, &align)?;
-    let Some(written) = layout.write(draft, form, state, target.as_ref(), progress)? else {
+    let Some(written) = layout.write(
+        draft,
+        form,
+        &|extent| state.payload(extent),
+        target.as_ref(),
+        progress,
+    )?
+    else {
         return Ok(None);
     };
     target
@@ -312,8 +316,20 @@ fn write(
     }))
 }
 
-/// Refuses a new file in which a full check finds anything; false when `go_on` ends it.
-fn verify(target: &Arc<dyn Storage>, go_on: &mut dyn FnMut() -> ControlFlow<()>) -> Result<bool> {
+/// Where a payload of `len` bytes starts: at a multiple of what its array asks for, if that costs little.
+pub(crate) fn aligned(align: Option<u64>, len: u64) -> u64 {
+    match align {
+        Some(align) if len >= ALIGNED_FROM || len.is_multiple_of(align) => align,
+        _ => crate::format::ALIGN,
+    }
+}
+
+/// Refuses a new file in which a full check finds anything but what only a later version can read; false when `go_on` ends
+/// it.
+pub(crate) fn verify(
+    target: &Arc<dyn Storage>,
+    go_on: &mut dyn FnMut() -> ControlFlow<()>,
+) -> Result<bool> {
     let options = OpenOptions::new().read_only(true).cache_bytes(0);
     let made = options.open_storage(Arc::clone(target))?;
     let (mut first, mut whole) = (None, true);
@@ -323,7 +339,8 @@ fn verify(target: &Arc<dyn Storage>, go_on: &mut dyn FnMut() -> ControlFlow<()>)
         flow
     };
     made.snapshot()?.check(CheckLevel::Full, step, |problem| {
-        if !problem.warning && first.is_none() {
+        let later = problem.error.kind() == ErrorKind::Unsupported;
+        if !problem.warning && !later && first.is_none() {
             first = Some(problem.error);
         }
     })?;

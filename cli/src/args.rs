@@ -166,6 +166,8 @@ pub(crate) enum Verb {
     Explain(verbs::explain::Explain),
     /// Verify containers: structure and checksums
     Check(verbs::check::Check),
+    /// Write what verifies of a damaged container to a new one
+    Salvage(verbs::salvage::Salvage),
     /// Show where a file's bytes are
     Stat(verbs::stat::Stat),
     /// Show what differs between two containers, objects or generations

@@ -180,6 +180,11 @@ impl Layout {
     }
 }
 
+/// Where payloads of an array with this document start: at multiples of this. None where this build cannot read it.
+pub(crate) fn payload_align(document: ArrayDocument, limits: &Limits) -> Option<u64> {
+    Some(Layout::new(document, limits).ok()?.payload_align())
+}
+
 /// The key of an inner chunk.
 pub(crate) fn inner_key(key: CacheKey, number: usize) -> CacheKey {
     key.part(u32::try_from(number).unwrap_or(PART_VERIFIED - 1))

@@ -43,6 +43,7 @@ pub use chunks::{ChunkCoords, ChunkExtent};
 pub(crate) use copy::copy;
 pub use element::{Element, Elements};
 pub use handle::{Block, ChunkState, DynArray, StoredChunk};
+pub(crate) use layout::payload_align;
 pub use receipt::{ReadPath, Receipt, ShrinkReceipt, WriteReceipt};
 pub(crate) use rechunk::rechunk;
 pub use rechunk::{Rechunk, RechunkReceipt};

@@ -15,7 +15,7 @@ pub use entry::ObjectKind;
 pub(crate) use edit::{
     create_array, create_group, document_value, ensure_group, remove, rename, replace,
 };
-pub(crate) use entry::encode as encode_entry;
+pub(crate) use entry::{decode_member, encode as encode_entry};
 pub(crate) use lookup::{
     array_document_in, checked_document, children, require_array, require_group, resolve, walk,
 };

@@ -32,6 +32,7 @@ mod tail;
 mod usage;
 mod view;
 mod whole;
+mod wreck;
 mod writer;
 
 pub(crate) use crate::format::key::{Key, Value};
@@ -47,9 +48,12 @@ pub(crate) use payload::Payload;
 pub use payload_cache::CacheStatistics;
 pub(crate) use payload_cache::{CacheKey, PayloadCache};
 pub(crate) use publish::Taken;
+#[cfg(any(unix, windows))]
+pub(crate) use publish::make_new_at;
 pub(crate) use scratch::Scratch;
 pub(crate) use snapshot::SnapshotState;
 pub(crate) use usage::HoldingKind;
 pub(crate) use view::View;
 pub(crate) use whole::{Form, Layout};
+pub(crate) use wreck::{Origin, Remains, Wreck};
 pub(crate) use writer::{Hold, Pending, WriterState};

@@ -16,7 +16,7 @@ use crate::store::{Folder, LockMode, Storage, Unfinished};
 
 use super::{Engine, EngineOptions, Form, SnapshotState};
 #[cfg(any(unix, windows))]
-use crate::store::Directory;
+use crate::store::{Access, Directory};
 #[cfg(any(unix, windows))]
 use std::path::Path;
 
@@ -58,21 +58,7 @@ impl Engine {
                 folder.create_beside(name)?
             }
         };
-        let Some(made) = fill(&other.storage())? else {
-            return Ok(None);
-        };
-        match taken {
-            Taken::Refused => other.publish(),
-            Taken::Replaced => other.replace(),
-        }
-        .map_err(|e| match e.kind() {
-            io::ErrorKind::AlreadyExists => {
-                Error::already_exists("the file").help("another process has just created it")
-            }
-            _ => Error::io("cannot give the new file its name", e),
-        })?;
-        folder.sync().map_err(name_in_doubt)?;
-        Ok(Some(made))
+        give_name(folder, other, taken, fill)
     }
 
     /// A file is no copy of itself.
@@ -169,6 +155,44 @@ impl Engine {
             writer_version: options.writer_version,
         })
     }
+}
+
+/// Makes a file at `path`, which must not exist: `fill` writes it and looks it over. No file where it gives none, or fails.
+#[cfg(any(unix, windows))]
+pub(crate) fn make_new_at<T>(
+    path: &Path,
+    fill: impl FnOnce(&Arc<dyn Storage>) -> Result<Option<T>>,
+) -> Result<Option<T>> {
+    let make = || {
+        let (folder, name) = Directory::of(path, Access::Read)?;
+        let other = folder.create(&name)?;
+        give_name(&folder, other, Taken::Refused, fill)
+    };
+    make().map_err(|e| e.in_file(path))
+}
+
+/// Fills a new file and gives it its name.
+fn give_name<T>(
+    folder: &dyn Folder,
+    other: Box<dyn Unfinished>,
+    taken: Taken,
+    fill: impl FnOnce(&Arc<dyn Storage>) -> Result<Option<T>>,
+) -> Result<Option<T>> {
+    let Some(made) = fill(&other.storage())? else {
+        return Ok(None);
+    };
+    match taken {
+        Taken::Refused => other.publish(),
+        Taken::Replaced => other.replace(),
+    }
+    .map_err(|e| match e.kind() {
+        io::ErrorKind::AlreadyExists => {
+            Error::already_exists("the file").help("another process has just created it")
+        }
+        _ => Error::io("cannot give the new file its name", e),
+    })?;
+    folder.sync().map_err(name_in_doubt)?;
+    Ok(Some(made))
 }
 
 fn name_in_doubt(e: io::Error) -> Error {

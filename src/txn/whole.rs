@@ -26,8 +26,8 @@ use crate::index::{Load, Tree, Visit, Visited, walk};
 use crate::limits::GENERATION_END;
 use crate::store::Storage;
 
+use super::Draft;
 use super::payload::Payload;
-use super::{Draft, SnapshotState};
 
 /// Extents end below this in a draft.
 const END: u64 = 1 << 62;
@@ -153,8 +153,8 @@ impl Layout {
         Ok(Extent { offset, ..extent })
     }
 
-    /// Writes the file that `form` describes to `target`, payloads as `source` has them; none when `progress` ends it, which
-    /// is told how many of how many bytes of payload are written. Does not sync.
+    /// Writes the file that `form` describes to `target`, payloads as `read` gives them, verified; none when `progress` ends it,
+    /// which is told how many of how many bytes of payload are written. Does not sync.
     ///
     /// # Errors
     /// `Corrupt` where a payload of the source is damaged; `Io`.
@@ -162,7 +162,7 @@ impl Layout {
         &self,
         draft: &Draft,
         form: &Form,
-        source: &SnapshotState,
+        read: &dyn Fn(Extent) -> Result<Payload>,
         target: &dyn Storage,
         progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
     ) -> Result<Option<Written>> {
@@ -179,7 +179,7 @@ impl Layout {
             match draft.own_bytes(&moved.from) {
                 Some(bytes) => out.put(moved.to, bytes)?,
                 None => {
-                    let payload: Payload = source.payload(moved.from)?;
+                    let payload = read(moved.from)?;
                     out.put(moved.to, &payload)?;
                 }
             }

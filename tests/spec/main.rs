@@ -36,6 +36,7 @@ mod medium;
 mod model;
 mod pin_model;
 mod rechunk;
+mod salvage;
 mod second_reader;
 mod sharding;
 mod signed_vectors;

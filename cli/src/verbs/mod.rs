@@ -23,6 +23,7 @@ pub(crate) mod put;
 pub(crate) mod rechunk;
 pub(crate) mod restore;
 pub(crate) mod rm;
+pub(crate) mod salvage;
 pub(crate) mod set_domain;
 pub(crate) mod snapshot;
 pub(crate) mod stat;
@@ -57,6 +58,7 @@ pub(crate) fn run(verb: &Verb, session: &Session) -> Result<()> {
         Verb::Translate(args) => translate::run(args, session),
         Verb::Explain(args) => explain::run(args, session),
         Verb::Check(args) => check::run(args, session),
+        Verb::Salvage(args) => salvage::run(args, session),
         Verb::Stat(args) => stat::run(args, session),
         Verb::Diff(args) => diff::run(args, session),
         Verb::Digest(args) => digest::run(args, session),

@@ -19,6 +19,7 @@ mod numbers;
 mod objects;
 mod pictures;
 mod reading;
+mod salvaging;
 mod shipping;
 mod storing;
 mod whole;
