@@ -18,6 +18,7 @@ use crate::format::key::{self, Key, Value};
 use crate::format::record::{ChunkRecord, Owner, extent_of};
 use crate::index::{Visit, Visited, walk};
 use crate::limits::Limits;
+use crate::limits::RANK_MAX;
 use crate::txn::{Engine, EngineOptions, NewContainer, SnapshotState, View, WriterState, retained};
 
 pub mod parse;
@@ -380,8 +381,12 @@ impl Visit for Live {
 
 /// The key of a chunk.
 fn chunk_key(id: u64, coords: &[i64]) -> Key {
-    let order: Vec<u8> = (0..=u8::MAX).take(coords.len()).collect();
-    key::chunk(ObjectId(id), coords, &order)
+    let order: [u8; RANK_MAX] = std::array::from_fn(|axis| u8::try_from(axis).unwrap_or(u8::MAX));
+    key::chunk(
+        ObjectId(id),
+        coords,
+        order.get(..coords.len()).unwrap_or(&order),
+    )
 }
 
 /// CRC32C, as structures and payloads carry it.

@@ -7,7 +7,10 @@
 //! encoding is the only right one; values that own extents or refer to nodes parse.
 
 use std::cmp::Ordering;
+use std::hint::select_unpredictable;
 use std::ops::Range;
+
+use smallvec::SmallVec;
 
 use super::extent::NodeRef;
 use super::key::{Key, prefix_u64};
@@ -28,6 +31,8 @@ pub(super) const FLAG_UNIFORM: u16 = 1;
 pub(super) const CRC_AT: usize = 28;
 /// Longest suffix that the search compares as one number.
 const WORD: usize = 8;
+/// Heads of suffixes that a leaf keeps beside its header.
+const LEAF_HEADS: usize = 32;
 /// Extents of a snapshot end below this; the true end is compared when the node is used.
 const END_MAX: u64 = 1 << 63;
 
@@ -59,6 +64,10 @@ pub(crate) struct Node {
     /// what it costs.
     first: Key,
     last: Key,
+    /// The first eight bytes of every `step`-th suffix, zeros for those it does not have: a search looks at these, and
+    /// then at one line of a leaf's suffixes instead of one after the other. Branches, which are few, have all (step 1).
+    heads: SmallVec<[u64; LEAF_HEADS]>,
+    step: usize,
     /// Exclusive end of the farthest extent or child that an entry names.
     reach: u64,
 }
@@ -100,6 +109,8 @@ impl Node {
             layout,
             first: Key::new(),
             last: Key::new(),
+            heads: SmallVec::new(),
+            step: 1,
             reach: 0,
         };
         match layout {
@@ -121,6 +132,11 @@ impl Node {
         node.last = node.key(node.count.saturating_sub(1));
         node.first = node.key(0);
         node.reach = node.check_values()?;
+        if node.is_leaf() {
+            node.step = node.count.div_ceil(LEAF_HEADS);
+        }
+        let heads = (0..node.count).step_by(node.step);
+        node.heads = heads.map(|i| prefix_u64(node.suffix(i))).collect();
         Ok(node)
     }
 
@@ -184,6 +200,14 @@ impl Node {
     /// Stored bytes.
     pub(crate) fn byte_len(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// Bytes of memory that the node takes, roughly.
+    pub(crate) fn cost(&self) -> usize {
+        let heads = size_of_val(self.heads.as_slice());
+        size_of::<Self>()
+            .saturating_add(self.bytes.len())
+            .saturating_add(if self.heads.spilled() { heads } else { 0 })
     }
 
     /// The lowest key.
@@ -285,10 +309,21 @@ impl Node {
     pub(crate) fn compare(&self, i: usize, key: &[u8]) -> Ordering {
         let prefix = self.prefix();
         match key.split_at_checked(prefix.len()) {
-            Some((head, rest)) => prefix.cmp(head).then_with(|| self.suffix(i).cmp(rest)),
+            Some((head, rest)) => prefix.cmp(head).then_with(|| {
+                let known = self
+                    .head(i)
+                    .map_or(Ordering::Equal, |h| h.cmp(&prefix_u64(rest)));
+                known.then_with(|| self.suffix(i).cmp(rest))
+            }),
             // The key is shorter than the prefix: whatever follows the prefix cannot make them equal.
             None => prefix.cmp(key),
         }
+    }
+
+    /// The first eight bytes of suffix `i`, where they are kept.
+    #[inline]
+    fn head(&self, i: usize) -> Option<u64> {
+        (self.step == 1).then(|| self.heads.get(i).copied())?
     }
 
     /// Where `key` is, or where it would have to be inserted.
@@ -299,12 +334,7 @@ impl Node {
         match head.cmp(prefix) {
             Ordering::Less => Err(0),
             Ordering::Greater => Err(self.count),
-            Ordering::Equal => match self.layout {
-                Layout::Uniform { suffix_len, .. } if suffix_len <= WORD => {
-                    self.search_words(suffix_len, suffix)
-                }
-                _ => self.search_slices(suffix),
-            },
+            Ordering::Equal => self.search_suffixes(suffix),
         }
     }
 
@@ -317,9 +347,19 @@ impl Node {
         }
     }
 
-    fn search_slices(&self, suffix: &[u8]) -> Result<usize, usize> {
+    fn search_suffixes(&self, suffix: &[u8]) -> Result<usize, usize> {
         let wanted = prefix_u64(suffix);
-        let (mut low, mut high) = (0_usize, self.count);
+        let not_below = partition(&self.heads, |head| head < wanted);
+        // Long suffixes may share their heads.
+        let above = match self.heads.get(not_below) {
+            Some(&head) if head == wanted => partition(&self.heads, |head| head <= wanted),
+            _ => not_below,
+        };
+        let mut low = not_below
+            .saturating_sub(1)
+            .saturating_mul(self.step)
+            .saturating_add(usize::from(not_below > 0));
+        let mut high = above.saturating_mul(self.step).min(self.count);
         while low < high {
             let middle = low.midpoint(high);
             let range = self.suffix_range(middle);
@@ -344,39 +384,6 @@ impl Node {
             .and_then(|m| u64::MAX.checked_shl(m))
             .unwrap_or(0);
         prefix_u64(self.bytes.get(suffix.start..).unwrap_or(&[])) & mask
-    }
-
-    /// Searches suffixes of up to eight bytes as numbers; the loop has no branch that depends on the data.
-    #[inline]
-    fn search_words(&self, suffix_len: usize, suffix: &[u8]) -> Result<usize, usize> {
-        let column = self.bytes.get(self.entries_at()..).unwrap_or(&[]);
-        // The word behind a suffix holds bytes of the next one: they are shifted out, of both sides.
-        let shift = u32::try_from(WORD.saturating_sub(suffix_len).saturating_mul(8)).unwrap_or(0);
-        let word = |i: usize| {
-            let from = i.saturating_mul(suffix_len);
-            let bytes = column.get(from..).unwrap_or(&[]);
-            prefix_u64(bytes).checked_shr(shift).unwrap_or(0)
-        };
-        let wanted = prefix_u64(suffix).checked_shr(shift).unwrap_or(0);
-        let (mut base, mut size) = (0_usize, self.count);
-        while size > 1 {
-            let half = size >> 1;
-            let middle = base.wrapping_add(half);
-            base = if word(middle.wrapping_sub(1)) < wanted {
-                middle
-            } else {
-                base
-            };
-            size = size.wrapping_sub(half);
-        }
-        let at = base.wrapping_add(usize::from(word(base) < wanted));
-        let equal = at < self.count && word(at) == wanted;
-        match suffix.len().cmp(&suffix_len) {
-            Ordering::Equal if equal => Ok(at),
-            // The entry is the beginning of the wanted key, so it comes before it.
-            Ordering::Greater if equal => Err(at.saturating_add(1)),
-            _ => Err(at),
-        }
     }
 
     #[inline]
@@ -576,6 +583,24 @@ impl Header {
     }
 }
 
+/// How many of the ascending `heads` are below what is wanted.
+///
+/// Bisection while there are many, without a branch that could be mispredicted; a count of the last ones, whose misses of
+/// the processor's cache do not wait for each other.
+#[inline]
+fn partition(heads: &[u64], is_below: impl Fn(u64) -> bool) -> usize {
+    let mut skipped = 0_usize;
+    let mut rest = heads;
+    while rest.len() > LEAF_HEADS {
+        let (front, back) = rest.split_at(rest.len() >> 1);
+        let skip = front.last().is_some_and(|&head| is_below(head));
+        skipped = select_unpredictable(skip, skipped.wrapping_add(front.len()), skipped);
+        rest = select_unpredictable(skip, back, front);
+    }
+    let below = rest.iter().map(|&head| usize::from(is_below(head)));
+    skipped.wrapping_add(below.sum::<usize>())
+}
+
 /// CRC32C of all bytes of a node but the field that holds it.
 pub(super) fn checksum(node: &[u8]) -> u32 {
     let head = node.get(..CRC_AT).unwrap_or(node);
@@ -624,6 +649,45 @@ mod tests {
         7, 0, 0, 0, 0, 0, 0, 0, 54, 0, 0, 0, 0, 0, 0, 0, //
         0x11, 37, 0, 43, 0, 1, 0, 1, 0, 1, 9, 3, 0, 4, 0, 2, 3, 4, 5, 6, 7, 8,
     ];
+
+    #[test]
+    fn every_key_is_found_and_every_other_is_placed_where_it_belongs() {
+        // Suffixes that share their first eight bytes, end within them, or with zeros that a short one lacks.
+        let tails: [&[u8]; 6] = [b"", b"\0", b"\0\0", b"abcdefgh", b"abcdefgha", b"abcdefghb"];
+        let mut keys: Vec<Vec<u8>> = Vec::new();
+        for first in 0..60_u8 {
+            keys.extend(tails.iter().map(|tail| [&[0xE0, first], *tail].concat()));
+        }
+        keys.sort();
+        let present: Vec<&[u8]> = keys.iter().step_by(2).map(Vec::as_slice).collect();
+        let child = NodeRef {
+            offset: 0x3000,
+            len: 40,
+            crc: 7,
+            count: 1,
+        };
+        let mut w = crate::bytes::Writer::default();
+        child.encode(&mut w);
+        for level in [0, 1] {
+            let entries: Vec<(&[u8], &[u8])> = present.iter().map(|&k| (k, w.as_slice())).collect();
+            let node = Node::parse(pack(level, &entries).into(), 0x3000).unwrap();
+            for key in
+                keys.iter()
+                    .map(Vec::as_slice)
+                    .chain([&[][..], &[0xE0], &[0xE1], &[0xE0, 200]])
+            {
+                let expected = present.binary_search(&key);
+                assert_eq!(node.search(key), expected, "{key:?} at level {level}");
+                for (i, other) in present.iter().enumerate() {
+                    assert_eq!(
+                        node.compare(i, key),
+                        (*other).cmp(key),
+                        "{key:?}, {other:?}"
+                    );
+                }
+            }
+        }
+    }
 
     #[test]
     fn small_nodes_have_the_bytes_of_the_specification() {

@@ -16,8 +16,8 @@ use crate::format::node::Node;
 
 /// Locks, so that readers on different nodes do not wait for one another.
 const SHARDS: usize = 16;
-/// What a cached node takes besides its bytes, roughly.
-const OVERHEAD: usize = 160;
+/// What the cache itself takes for a node, roughly.
+const OVERHEAD: usize = 96;
 
 /// Offset, length and checksum: equal ones are equal bytes, up to the chance of a checksum collision in reused space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,7 +176,7 @@ impl Id {
 }
 
 fn cost(node: &Node) -> usize {
-    node.byte_len().saturating_add(OVERHEAD)
+    node.cost().saturating_add(OVERHEAD)
 }
 
 /// Loads nodes through a cache.

@@ -30,27 +30,31 @@ pub(crate) struct Tree {
 impl Tree {
     /// The value of `key`, or `None` when the tree does not hold it.
     pub(crate) fn get<L: Load + ?Sized>(&self, load: &L, key: &[u8]) -> Result<Option<Value>> {
-        Ok(self
-            .find(load, key)?
-            .map(|(leaf, i)| Value::from_slice(leaf.value(i))))
+        self.get_below(load, &*self.load_root(load)?, None, key)
     }
 
-    /// The leaf and position of `key`.
-    pub(crate) fn find<L: Load + ?Sized>(
+    /// The value of `key` in or below `node`, all of whose keys lie below `upper`.
+    ///
+    /// Each call is one level deeper, to which [`Node::check_use`] holds it: at most `LEVEL_MAX` calls.
+    pub(crate) fn get_below<L: Load + ?Sized>(
         &self,
         load: &L,
+        node: &Node,
+        upper: Upper<'_>,
         key: &[u8],
-    ) -> Result<Option<(Arc<Node>, usize)>> {
-        let mut node = self.load_root(load)?;
-        let mut path = Path::default();
-        while !node.is_leaf() {
-            let Some(at) = node.route(key) else {
-                return Ok(None);
-            };
-            path.push(node, at);
-            node = self.load_next(load, &path)?;
+    ) -> Result<Option<Value>> {
+        if node.is_leaf() {
+            return Ok(node
+                .search(key)
+                .ok()
+                .map(|i| Value::from_slice(node.value(i))));
         }
-        Ok(node.search(key).ok().map(|i| (node, i)))
+        let Some(at) = node.route(key) else {
+            return Ok(None);
+        };
+        let upper = node.separator_above(at).or(upper);
+        let child = self.load_child(load, node, at, upper)?;
+        self.get_below(load, &child, upper, key)
     }
 
     /// The root, verified. The one node that may not be a branch with a single child.
@@ -107,7 +111,16 @@ impl Tree {
 }
 
 /// The branch and position of the separator that is above all keys below some node; `None` on the right edge.
-pub(super) type Upper<'n> = Option<(&'n Node, usize)>;
+pub(crate) type Upper<'n> = Option<(&'n Node, usize)>;
+
+impl Node {
+    /// The separator above child `at`; `None` for the last one.
+    #[inline]
+    fn separator_above(&self, at: usize) -> Upper<'_> {
+        let next = at.saturating_add(1);
+        (next < self.count()).then_some((self, next))
+    }
+}
 
 /// A branch on the way down, and which of its children the way takes.
 #[derive(Debug)]
@@ -145,9 +158,9 @@ impl Path {
     /// The separator that bounds what the path leads to.
     #[inline]
     pub(super) fn upper(&self) -> Upper<'_> {
-        self.0.iter().rev().find_map(|step| {
-            let next = step.at.saturating_add(1);
-            (next < step.branch.count()).then_some((step.branch.as_ref(), next))
-        })
+        self.0
+            .iter()
+            .rev()
+            .find_map(|step| step.branch.separator_above(step.at))
     }
 }

@@ -3,12 +3,13 @@
 //! Holds [`SnapshotState`]: lookups, ordered walks and payloads of one root. Must not change anything.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, Result};
 use crate::format::Generation;
 use crate::format::extent::Extent;
 use crate::format::history::HistoryRecord;
+use crate::format::node::Node;
 use crate::format::slot::Slot;
 use crate::index::{Cursor, Tree};
 
@@ -67,6 +68,8 @@ pub(crate) struct SnapshotState {
     protection: Protection,
     /// A generation whose root reaches all that this state reaches: its own, or one that retains it.
     seen: Generation,
+    /// Every lookup starts here.
+    root: OnceLock<Arc<Node>>,
 }
 
 impl Drop for SnapshotState {
@@ -89,6 +92,7 @@ impl SnapshotState {
             committed,
             protection,
             seen,
+            root: OnceLock::new(),
         }
     }
 
@@ -145,9 +149,18 @@ impl SnapshotState {
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Value>> {
-        self.tree()
-            .get(self.engine.as_ref(), key)
+        self.root()
+            .and_then(|root| self.tree().get_below(self.engine.as_ref(), root, None, key))
             .map_err(|e| self.place(e))
+    }
+
+    /// The root of the tree, verified when it is first asked for.
+    fn root(&self) -> Result<&Node> {
+        if let Some(root) = self.root.get() {
+            return Ok(root);
+        }
+        let root = self.tree().load_root(self.engine.as_ref())?;
+        Ok(self.root.get_or_init(|| root))
     }
 
     /// A cursor that stands at the first key of `lower..upper`.
