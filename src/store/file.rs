@@ -10,7 +10,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-use super::lock::{self, LockMode};
+use super::lock::{self, LockMode, Owner};
 #[cfg(all(unix, target_pointer_width = "64"))]
 use super::map::Mapper;
 use super::{Access, FileId, Span, Storage};
@@ -20,7 +20,7 @@ use super::{Access, FileId, Span, Storage};
 pub(crate) struct FileStorage {
     file: File,
     /// The process that opened it.
-    pid: u32,
+    owner: Owner,
     identity: Option<FileId>,
     #[cfg(all(unix, target_pointer_width = "64"))]
     mapper: Option<Mapper>,
@@ -55,7 +55,7 @@ impl FileStorage {
         #[cfg(not(all(unix, target_pointer_width = "64")))]
         let _ = access;
         Self {
-            pid: std::process::id(),
+            owner: Owner::here(),
             identity: identity(metadata),
             #[cfg(all(unix, target_pointer_width = "64"))]
             mapper,
@@ -68,7 +68,7 @@ impl FileStorage {
 /// handle until it runs another program.
 impl Drop for FileStorage {
     fn drop(&mut self) {
-        if self.pid == std::process::id() {
+        if self.owner.is_here_for_sure() {
             drop(lock::unlock_all(&self.file));
         }
     }

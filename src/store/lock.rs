@@ -62,6 +62,84 @@ impl Drop for WriterEntry {
     }
 }
 
+/// The process that locks, handles and pins belong to: a forked child has copies of all, and owns none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Owner {
+    #[cfg(unix)]
+    pid: u32,
+    /// Forks on the way to this process; none where they cannot be counted.
+    #[cfg(unix)]
+    forks: Option<u32>,
+}
+
+#[cfg(unix)]
+impl Owner {
+    /// The process that runs this.
+    pub(crate) fn here() -> Self {
+        Self {
+            forks: forks::counted(),
+            pid: std::process::id(),
+        }
+    }
+
+    /// This runs in that process. Every read asks, so the system is asked only where forks are not counted; a child made
+    /// past the C library's `fork` is taken for its parent.
+    #[inline]
+    pub(crate) fn is_here(&self) -> bool {
+        match self.forks {
+            Some(forks) => forks::counted() == Some(forks),
+            None => self.is_here_for_sure(),
+        }
+    }
+
+    /// The same, asked of the system: for what is written or locked.
+    pub(crate) fn is_here_for_sure(&self) -> bool {
+        self.pid == std::process::id()
+    }
+}
+
+/// Nothing forks here.
+#[cfg(not(unix))]
+impl Owner {
+    pub(crate) fn here() -> Self {
+        Self {}
+    }
+
+    pub(crate) fn is_here(&self) -> bool {
+        true
+    }
+
+    pub(crate) fn is_here_for_sure(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(unix)]
+mod forks {
+    use std::sync::LazyLock;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    static FORKS: AtomicU32 = AtomicU32::new(0);
+    static IS_COUNTING: LazyLock<bool> = LazyLock::new(count);
+
+    extern "C" fn count_one() {
+        FORKS.fetch_add(1, Ordering::Relaxed);
+    }
+
+    #[expect(unsafe_code, reason = "the call is not in the standard library")]
+    fn count() -> bool {
+        // SAFETY: the function lives as long as the program, and does nothing but add to an atomic number, which a child
+        // may do whatever the other threads of its parent held.
+        unsafe { libc::pthread_atfork(None, None, Some(count_one)) == 0 }
+    }
+
+    /// Forks since the first call, on the way to this process; none where they cannot be counted.
+    #[inline]
+    pub(super) fn counted() -> Option<u32> {
+        IS_COUNTING.then(|| FORKS.load(Ordering::Relaxed))
+    }
+}
+
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) use ofd::{conflict, is_remote, try_lock, unlock, unlock_all};
 
@@ -361,6 +439,33 @@ mod whole {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[expect(unsafe_code, reason = "fork is not in the standard library")]
+    #[test]
+    fn a_forked_child_owns_nothing_of_its_parents() {
+        let owner = Owner::here();
+        assert!(owner.is_here() && owner.is_here_for_sure());
+        // SAFETY: the child only reads two numbers and leaves at once.
+        let child = unsafe { libc::fork() };
+        assert!(child >= 0, "{}", std::io::Error::last_os_error());
+        if child == 0 {
+            let code = i32::from(owner.is_here()) + 2 * i32::from(owner.is_here_for_sure());
+            // SAFETY: ends the child without running what belongs to its parent.
+            unsafe { libc::_exit(code) };
+        }
+        let mut status = 0;
+        // SAFETY: `status` lives through the call.
+        let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert_eq!(waited, child);
+        assert!(libc::WIFEXITED(status));
+        assert_eq!(
+            libc::WEXITSTATUS(status),
+            0,
+            "1: by the count, 2: by the id"
+        );
+        assert!(owner.is_here() && owner.is_here_for_sure());
+    }
 
     #[test]
     fn one_writer_entry_a_file() {

@@ -22,6 +22,7 @@ use std::sync::Arc;
 #[cfg(any(unix, windows))]
 pub(crate) use folder::Directory;
 pub use lock::LockMode;
+pub(crate) use lock::Owner;
 #[cfg(all(unix, target_pointer_width = "64"))]
 pub use map::Undisturbed;
 pub use memory::Memory;

@@ -47,9 +47,8 @@ pub(crate) use options::{CACHE_BYTES, EngineOptions, NewContainer};
 pub(crate) use payload::Payload;
 pub use payload_cache::CacheStatistics;
 pub(crate) use payload_cache::{CacheKey, PayloadCache};
-pub(crate) use publish::Taken;
 #[cfg(any(unix, windows))]
-pub(crate) use publish::make_new_at;
+pub(crate) use publish::{Taken, make_new_at};
 pub(crate) use scratch::Scratch;
 pub(crate) use snapshot::SnapshotState;
 pub(crate) use usage::HoldingKind;

@@ -14,13 +14,13 @@ use parking_lot::Mutex;
 use crate::format::Generation;
 use crate::limits::GENERATION_END;
 use crate::store::lock::PINS;
-use crate::store::{LockMode, Storage};
+use crate::store::{LockMode, Owner, Storage};
 
 /// The pins of one open container.
 #[derive(Debug)]
 pub(super) struct Pins {
     /// The process whose locks they are.
-    pid: u32,
+    owner: Owner,
     held: Mutex<BTreeMap<Generation, Held>>,
 }
 
@@ -55,14 +55,14 @@ pub(super) enum Pinned {
 impl Pins {
     pub(super) fn new() -> Self {
         Self {
-            pid: std::process::id(),
+            owner: Owner::here(),
             held: Mutex::default(),
         }
     }
 
     /// This is the process that opened the container.
     pub(super) fn are_ours(&self) -> bool {
-        self.pid == std::process::id()
+        self.owner.is_here()
     }
 
     /// Pins the generation that `choose` gives. Nobody asks for the oldest pin between the choice and the pin.
@@ -75,7 +75,7 @@ impl Pins {
         let (target, chosen) = choose();
         let generation = target.generation;
         let deferred = usize::from(target.is_deferred);
-        if !self.are_ours() {
+        if !self.owner.is_here_for_sure() {
             return Ok((Pinned::Not, chosen));
         }
         if let Some(held) = held.get_mut(&generation) {
@@ -117,7 +117,7 @@ impl Pins {
 
     /// Gives back one pin.
     pub(super) fn release(&self, storage: &dyn Storage, target: Target) {
-        if !self.are_ours() {
+        if !self.owner.is_here_for_sure() {
             return;
         }
         let generation = target.generation;

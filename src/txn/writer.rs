@@ -21,8 +21,8 @@ use crate::format::extent::Extent;
 use crate::format::slot::Slot;
 use crate::format::{ALIGN, Generation, ObjectId};
 use crate::limits::{GENERATION_END, MESSAGE_LEN_MAX};
-use crate::store::Storage;
 use crate::store::lock::WriterEntry;
+use crate::store::{Owner, Storage};
 
 mod protocol;
 
@@ -79,7 +79,7 @@ pub(crate) struct WriterState {
     held: Mutex<Option<Arc<Held>>>,
     health: Mutex<Health>,
     /// The process that opened it: a forked child must not write.
-    pid: u32,
+    owner: Owner,
     id: [u8; 16],
     /// What the transaction builds on: the last durable generation, or a deferred commit over it.
     base: RwLock<Arc<SnapshotState>>,
@@ -131,7 +131,7 @@ impl WriterState {
             engine.options().file_bytes_max,
         );
         let writer = Self {
-            pid: std::process::id(),
+            owner: Owner::here(),
             id: engine.options().writer_id()?,
             confirms: AtomicBool::new(pair.newest.unconfirmed && pair.other.is_some()),
             history: AtomicU64::new(commit::count_history(&base)?),
@@ -503,7 +503,7 @@ impl WriterState {
     }
 
     fn check_health(&self) -> Result<()> {
-        if std::process::id() != self.pid {
+        if !self.owner.is_here_for_sure() {
             return Err(Error::read_only("this writer belongs to another process")
                 .help("a forked child opens the container anew"));
         }
