@@ -17,6 +17,8 @@ mod crash;
 mod disk;
 #[path = "../../cli/src/exit.rs"]
 mod exit;
+#[path = "../../tests/spec/hostile/mod.rs"]
+mod hostile;
 #[path = "../../cli/src/json.rs"]
 mod json;
 #[path = "../../tests/spec/medium.rs"]

@@ -1,7 +1,7 @@
 //! What the repository has of each target's kind, to start from.
 //!
-//! Holds [`seeds`]. Golden files are seeds as they are, and are cut up into nodes, documents and payloads; inputs that were
-//! found before lie in `fuzz/found/TARGET`. Must not depend on the fuzzer.
+//! Holds [`seeds`]. Golden files and the hostile corpus of the tests are seeds as they are; golden files are also cut up into
+//! nodes, documents and payloads; inputs that were found before lie in `fuzz/found/TARGET`. Must not depend on the fuzzer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -77,6 +77,10 @@ pub fn seeds(repository: &Path) -> io::Result<BTreeMap<String, BTreeSet<Vec<u8>>
     let steps: Vec<u8> = (0..=255).collect();
     corpus.add("model", &steps);
     corpus.add("crash", &steps);
+    for case in crate::hostile::corpus() {
+        corpus.add("open", &case.bytes);
+        corpus.add("checksums", &case.bytes);
+    }
     let found = repository.join("fuzz/found");
     for target in fs::read_dir(&found).into_iter().flatten() {
         let target = target?.path();

@@ -445,13 +445,14 @@ fn regular_grid(json: &Json) -> Result<Vec<u64>> {
 
 /// A list with an integer for each axis.
 fn integers<T>(json: &Json, name: &str, read: impl Fn(&Json) -> Option<T>) -> Result<Vec<T>> {
-    let list = json.as_array().filter(|list| list.len() <= RANK_MAX);
+    let list = json.as_array();
+    if let Some(list) = list.filter(|list| list.len() > RANK_MAX) {
+        return Err(Error::limit("number of axes")
+            .expected(format_args!("at most {RANK_MAX} in `{name}`"))
+            .found(list.len()));
+    }
     let values: Option<Vec<T>> = list.and_then(|list| list.iter().map(read).collect());
-    values.ok_or_else(|| {
-        fault(name)
-            .expected(format_args!("a list of at most {RANK_MAX} integers"))
-            .found(json)
-    })
+    values.ok_or_else(|| fault(name).expected("a list of integers").found(json))
 }
 
 fn domain(json: &Json) -> Result<Vec<(i64, i64)>> {

@@ -32,6 +32,12 @@ mod fuzzed;
 mod golden;
 mod growth;
 mod heap;
+mod hostile;
+#[path = "hostile/large.rs"]
+mod hostile_large;
+#[path = "hostile/run.rs"]
+mod hostile_run;
+mod limits;
 mod medium;
 mod model;
 mod pin_model;
