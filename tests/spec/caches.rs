@@ -98,7 +98,7 @@ fn slabs_of_a_cube_of_512_decode_512_chunks_with_the_default_cache() {
 
 /// C111: f32 (2000,2000) in chunks of (500,500).
 #[test]
-fn a_cache_smaller_than_the_working_set_costs_decodes_and_nothing_else() {
+fn c111_a_cache_smaller_than_the_working_set_costs_decodes_and_nothing_else() {
     let bytes = container(
         ArraySpec::<f32>::new(region![0..2000, 0..2000])
             .chunks([500, 500])

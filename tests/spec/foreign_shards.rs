@@ -160,7 +160,7 @@ fn case(name: &str) -> (Writer, DynArray, Value) {
 
 /// C68, C70: inner chunks after the first, an index without a checksum.
 #[test]
-fn every_row_of_a_shard_without_checksums_is_read_by_itself() {
+fn c68_c70_every_row_of_a_shard_without_checksums_is_read_by_itself() {
     let (w, a, case) = case("shard_nocrc");
     let want = npy_tail("shards/shard_nocrc.npy", 640);
     for y in 0..40_usize {
@@ -207,7 +207,7 @@ fn every_row_of_a_shard_without_checksums_is_read_by_itself() {
 
 /// C69: the last shard is short.
 #[test]
-fn the_last_value_of_a_short_shard_is_read() {
+fn c69_the_last_value_of_a_short_shard_is_read() {
     let (_w, a, _) = case("shard_tail");
     let values = |r: Region| -> Vec<f64> {
         let bytes = bytes(&a, &r);
@@ -258,7 +258,7 @@ fn unreadable(bytes: Vec<u8>) -> Vec<(Vec<i64>, Error)> {
 
 /// C73: damage stays local.
 #[test]
-fn a_flipped_bit_takes_one_inner_chunk_or_one_shard_and_is_named() {
+fn c73_a_flipped_bit_takes_one_inner_chunk_or_one_shard_and_is_named() {
     let (bytes, extents) = three_shards();
     assert!(unreadable(bytes.clone()).is_empty());
     let shard = &extents[1];

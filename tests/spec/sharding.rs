@@ -176,7 +176,7 @@ fn a_medium_that_reads_ranges_is_asked_for_ranges_and_any_other_for_the_shard() 
 
 /// C67: u16 (64,64,64), one shard of 8 x 8 x 8.
 #[test]
-fn one_inner_chunk_costs_one_inner_chunk() {
+fn c67_one_inner_chunk_costs_one_inner_chunk() {
     let c = fresh_exact(&OpenOptions::new());
     let w = c.writer().unwrap();
     let spec = ArraySpec::<u16>::new(region![0..64, 0..64, 0..64])

@@ -222,3 +222,43 @@ fn retained_generations_are_copied_and_compared_by_name() {
     host.ok(&["diff", "a.orth", "v1.orth", "--at", "v1"]);
     host.ok(&["diff", "all.orth", "one.orth"]);
 }
+
+#[test]
+fn c110_a_sparse_array_stays_sparse_through_the_command() {
+    let host = Host::new();
+    host.ok(&[
+        "create",
+        "a.orth:/a",
+        "--domain",
+        "0:1000000,0:1000000",
+        "--chunks",
+        "1000,1000",
+        "--dtype",
+        "f64",
+        "--fill",
+        "2.5",
+    ]);
+    for (cell, value) in [
+        ("[0,0]", "1.5"),
+        ("[999999,999999]", "-3"),
+        ("[123456,654321]", "7"),
+    ] {
+        host.ok(&["put", &format!("a.orth:/a{cell}"), "--value", value]);
+    }
+    host.ok(&["cp", "a.orth:/a", "b.orth"]);
+    host.ok(&["cp", "a.orth", "c.orth"]);
+    host.ok(&["cp", "a.orth", "d.orth"]);
+    host.ok(&["rechunk", "d.orth:/a", "--chunks", "500,2000"]);
+    host.ok(&["compact", "d.orth"]);
+    for file in ["b.orth", "c.orth", "d.orth"] {
+        assert!(host.read(file).len() < 100_000, "{file}");
+        for (cell, value) in [
+            ("[0,0]", "1.5"),
+            ("[5,5]", "2.5"),
+            ("[123456,654321]", "7.0"),
+        ] {
+            let read = host.json(&["get", &format!("{file}:/a{cell}")]);
+            assert_eq!(text_of(&read, "values"), value, "{file}{cell}");
+        }
+    }
+}
