@@ -300,7 +300,7 @@ impl<'a> ShardReader<'a> {
             opened.cost.reason = Some(reason);
             opened.cost.bytes_fetched = extent.len;
             if self.dry {
-                opened.memory = Some(Arc::new(Payload::Owned(Vec::new())));
+                opened.memory = Some(Arc::new(Payload::Owned(SmallVec::new())));
                 return Ok(Arc::new(self.fetch_index(extent)?));
             }
             let payload = self.view.payload(extent)?;

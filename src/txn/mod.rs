@@ -23,6 +23,7 @@ mod payload;
 mod payload_cache;
 mod pins;
 mod publish;
+mod recency;
 pub(crate) mod retained;
 mod reuse;
 mod scratch;

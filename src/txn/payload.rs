@@ -4,6 +4,8 @@
 
 use std::ops::{Deref, Range};
 
+use smallvec::SmallVec;
+
 use crate::bytes::crc32c;
 use crate::error::{Error, Result};
 use crate::format::extent::Extent;
@@ -14,8 +16,8 @@ use crate::store::{Span, Storage};
 pub(crate) enum Payload {
     /// Lent by the map; held alive by the span.
     Lent(Span),
-    /// Copied.
-    Owned(Vec<u8>),
+    /// Copied; an element or a short row needs no memory of its own.
+    Owned(SmallVec<[u8; 64]>),
 }
 
 impl Payload {
@@ -23,7 +25,7 @@ impl Payload {
     pub(crate) fn into_vec(self) -> Vec<u8> {
         match self {
             Self::Lent(span) => span.to_vec(),
-            Self::Owned(bytes) => bytes,
+            Self::Owned(bytes) => bytes.into_vec(),
         }
     }
 }
@@ -63,7 +65,7 @@ pub(crate) fn read(storage: &dyn Storage, offset: u64, len: usize) -> Result<Pay
 
 /// Reads a private copy of `len` bytes at `offset`.
 pub(crate) fn read_owned(storage: &dyn Storage, offset: u64, len: usize) -> Result<Payload> {
-    let mut bytes = Vec::new();
+    let mut bytes = SmallVec::new();
     bytes.try_reserve_exact(len).map_err(|_| {
         Error::limit("memory for a payload")
             .at(offset)

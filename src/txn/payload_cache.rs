@@ -9,7 +9,7 @@
 //! that generation, nothing it reaches was written over. What an uncommitted transaction has placed is never kept.
 
 use std::any::Any;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -17,6 +17,8 @@ use parking_lot::Mutex;
 
 use crate::format::extent::Extent;
 use crate::format::{Generation, ObjectId};
+
+use super::recency::{Place, Recency};
 
 /// What a kept value takes besides its own bytes, roughly.
 const OVERHEAD: usize = 128;
@@ -83,17 +85,14 @@ struct Slot {
     cost: usize,
     /// A generation that reached the extent; good while the horizon is not above it.
     seen: Generation,
-    /// When it was last asked for, or put in.
-    turn: u64,
+    /// Where it stands in the order of use.
+    place: Place,
 }
 
 #[derive(Default)]
 struct State {
     slots: HashMap<CacheKey, Slot>,
-    /// Keys by the turn of their value, the least recently used first.
-    order: BTreeMap<u64, CacheKey>,
-    /// The next turn.
-    turn: u64,
+    order: Recency<CacheKey>,
     bytes: usize,
     evicted: u64,
     /// The newest generation published, and its horizon.
@@ -128,7 +127,7 @@ impl PayloadCache {
     pub(crate) fn publish(&self, generation: Generation, horizon: Generation) {
         let mut state = self.state.lock();
         let dropped = if generation < state.generation {
-            state.order.clear();
+            state.order = Recency::default();
             state.bytes = 0;
             self.held.store(0, Ordering::Relaxed);
             std::mem::take(&mut state.slots)
@@ -218,15 +217,13 @@ impl PayloadCache {
             }
         }
         state.bytes = state.bytes.saturating_add(cost);
-        let turn = state.next_turn();
         let slot = Slot {
             value,
             cost,
             seen,
-            turn,
+            place: state.order.push(key),
         };
         state.slots.insert(key, slot);
-        state.order.insert(turn, key);
         self.held.store(state.slots.len(), Ordering::Relaxed);
         drop(state);
     }
@@ -245,39 +242,24 @@ impl PayloadCache {
 }
 
 impl State {
-    fn next_turn(&mut self) -> u64 {
-        let turn = self.turn;
-        self.turn = turn.saturating_add(1);
-        turn
-    }
-
     /// The value of `key`, which becomes the most recently used one.
     fn touch(&mut self, key: &CacheKey, seen: Generation) -> Option<Kept> {
-        let latest = self.turn;
         let slot = self.slots.get_mut(key)?;
         slot.seen = slot.seen.max(seen);
-        if slot.turn.saturating_add(1) == latest {
-            return Some(Arc::clone(&slot.value));
-        }
-        let turn = latest;
-        self.turn = turn.saturating_add(1);
-        let before = std::mem::replace(&mut slot.turn, turn);
-        let value = Arc::clone(&slot.value);
-        self.order.remove(&before);
-        self.order.insert(turn, *key);
-        Some(value)
+        self.order.touch(slot.place);
+        Some(Arc::clone(&slot.value))
     }
 
     fn remove(&mut self, key: &CacheKey) -> Option<Slot> {
         let slot = self.slots.remove(key)?;
-        self.order.remove(&slot.turn);
+        self.order.remove(slot.place);
         self.bytes = self.bytes.saturating_sub(slot.cost);
         Some(slot)
     }
 
     /// Removes the least recently used value; `None` when there is none.
     fn evict_one(&mut self) -> Option<Slot> {
-        let (_, key) = self.order.pop_first()?;
+        let key = *self.order.oldest()?;
         let slot = self.remove(&key)?;
         self.evicted = self.evicted.saturating_add(1);
         Some(slot)

@@ -355,7 +355,7 @@ impl WriterState {
             extent.check("extent", tail.high())?;
             let end = offset.saturating_add(len as u64);
             if let Some(bytes) = tail.bytes(&(offset..end)) {
-                return Ok(Payload::Owned(bytes));
+                return Ok(Payload::Owned(bytes.into()));
             }
         }
         // A copy: these bytes may be overwritten after an abort.

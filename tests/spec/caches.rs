@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::heap::allocations_of;
 use crate::medium::{fresh, fresh_with, held_exact, held_with};
 use orthant::{
     Array, ArraySpec, ChunkState, Codec, Container, Domain, OpenOptions, ReadPath, ReadVia,
@@ -408,6 +409,32 @@ fn counters_of_random_reads_equal_a_model() {
                 let at = |y: i64, x: i64| whole[usize::try_from((y + 30) * 64 + x + 20).unwrap()];
                 assert_eq!(cells.first(), Some(&at(y, x)));
                 assert_eq!(cells.last(), Some(&at(y1 - 1, x1 - 1)));
+            }
+        }
+    }
+}
+
+/// What a caller reads over and over, at full speed: chunks without codecs, kept chunks, and kept inner chunks of shards.
+#[test]
+fn a_warm_small_read_asks_for_no_memory() {
+    let cube = || ArraySpec::<f32>::new(region![-20..44, 0..64, 0..64]).chunks([16, 16, 16]);
+    let raw = cube().codecs(Codec::raw_profile());
+    let sharded = cube().shards([32, 32, 32]);
+    for (name, spec) in [("raw", raw), ("kept", cube()), ("inner", sharded)] {
+        let bytes = container(spec);
+        let (_c, a) = open(&bytes, 256 << 20);
+        let mut cell = [0.0_f32];
+        let mut row = [0.0_f32; 12];
+        for warm in [false, true] {
+            for z in -20..44 {
+                let y = z * 7 & 63;
+                let (receipt, times) = allocations_of(|| {
+                    a.read_into(region![z, y, 6], &mut cell).unwrap();
+                    a.read_into(region![z, y, 3..15], &mut row).unwrap()
+                });
+                assert_eq!(receipt.chunks_touched, 1);
+                assert!(!warm || times == 0, "{name}: {times} allocations at {z}");
+                assert_eq!(cell[0], row[3]);
             }
         }
     }
