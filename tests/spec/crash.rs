@@ -14,6 +14,7 @@ use orthant::testing::{Memory, Raw, RawEntry, RawSnapshot, Storage};
 use orthant::{Array, ArraySpec, Writer, region};
 
 use crate::disk::{Disk, Op, Random, Sabotage};
+use crate::support::{figure, rounds};
 
 pub const NAME: &str = "a.orth";
 const PAGE: usize = 4096;
@@ -443,12 +444,13 @@ pub fn some_images(random: &mut Random, images: usize) {
 #[test]
 fn every_crash_image_opens_to_the_last_acknowledged_commit_or_the_one_in_flight() {
     let (mut images, mut bad) = (0, 0);
-    for seed in 0..18 {
+    for seed in 0..rounds(18, 250) {
         let (i, b, why) = run(seed, 12, Sabotage::None, Raw::from_bytes);
         assert_eq!(b, 0, "seed {seed}: {why:?}");
         (images, bad) = (images + i, bad + b);
     }
     println!("{images} crash images, {bad} bad");
+    figure(1, "crash images", images);
     assert!(images >= 250_000, "only {images} images");
 }
 
@@ -524,7 +526,7 @@ fn overwritten(ops: &[Op]) -> u64 {
 #[test]
 fn every_crash_image_is_whole_while_space_is_reused_kept_let_go_and_restored() {
     let (mut images, mut reused) = (0, 0);
-    for seed in 0..10 {
+    for seed in 0..rounds(10, 60) {
         let (disk, model, overwritten) = space_workload(seed, 26);
         let mut judge = Judge::new(&model, Raw::from_bytes);
         judge_run(&disk.ops(), &mut judge, seed);
@@ -533,6 +535,7 @@ fn every_crash_image_is_whole_while_space_is_reused_kept_let_go_and_restored() {
         reused += overwritten;
     }
     println!("{images} crash images, 0 bad, {reused} bytes written into space used before");
+    figure(1, "crash images while space is reused", images);
     assert!(images >= 150_000 && reused > 200_000, "{images} {reused}");
 }
 
@@ -603,6 +606,7 @@ fn every_crash_image_of_a_program_with_arrays_opens_to_a_whole_commit() {
         images += judge.images;
     }
     println!("{images} crash images with arrays, 0 bad");
+    figure(1, "crash images of programs with arrays", images);
     assert!(images >= 40_000, "only {images} images");
 }
 
@@ -647,6 +651,7 @@ fn a_crash_while_a_crashed_container_is_written_again_loses_nothing() {
         }
     }
     println!("{images} images of second crashes after {firsts} first ones");
+    figure(2, "second crashes while written on", images);
     assert!(images >= 10_000);
 }
 

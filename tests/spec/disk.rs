@@ -60,8 +60,24 @@ pub enum Fault {
     Short(usize, i32),
 }
 
+pub const EINTR: i32 = 4;
 pub const EIO: i32 = 5;
 pub const ENOSPC: i32 = 28;
+/// No error of the system: the bytes end before they should.
+pub const SHORT: i32 = 0;
+
+/// Calls that change nothing, and can fail all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// Reading bytes.
+    Read,
+    /// Asking for the length.
+    Len,
+    /// Taking, asking for, or letting go of a lock.
+    Lock,
+    /// Asking what a name leads to.
+    Name,
+}
 
 /// What the disk leaves out or falsifies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +103,9 @@ struct State {
     /// The call that fails, counted from 1, and how; `sticky`: all later ones too.
     fault: Option<(u64, Fault)>,
     sticky: bool,
+    /// How often each kind of look was made, and which one fails from when on, how, and whether for ever.
+    looks: [u64; 4],
+    blind: Option<(Look, u64, i32, bool)>,
     sabotage: Sabotage,
     /// Byte locks: file, byte, handle, exclusive.
     locks: Vec<(usize, u64, u64, bool)>,
@@ -112,6 +131,8 @@ impl Disk {
             calls: 0,
             fault: None,
             sticky: false,
+            looks: [0; 4],
+            blind: None,
             sabotage,
             locks: Vec::new(),
             handles: 0,
@@ -182,9 +203,22 @@ impl Disk {
         state.sticky = sticky;
     }
 
+    /// How many calls of a kind that changes nothing were made.
+    pub fn looks(&self, look: Look) -> u64 {
+        self.lock().looks[look as usize]
+    }
+
+    /// Lets the `call`-th of such calls from now fail.
+    pub fn blind(&self, look: Look, call: u64, errno: i32, sticky: bool) {
+        let mut state = self.lock();
+        let at = state.looks[look as usize] + call;
+        state.blind = Some((look, at, errno, sticky));
+    }
+
     /// No call fails any more.
     pub fn heal(&self) {
-        self.lock().fault = None;
+        let mut state = self.lock();
+        (state.fault, state.blind) = (None, None);
     }
 }
 
@@ -200,6 +234,23 @@ impl State {
         match self.step() {
             Some(Fault::Errno(n) | Fault::Short(_, n)) => Err(io::Error::from_raw_os_error(n)),
             None => Ok(()),
+        }
+    }
+
+    /// A call that changes nothing.
+    fn look(&mut self, look: Look) -> io::Result<()> {
+        let count = &mut self.looks[look as usize];
+        *count += 1;
+        match self.blind {
+            Some((which, at, errno, sticky))
+                if which == look && (*count == at || sticky && *count > at) =>
+            {
+                Err(match errno {
+                    SHORT => io::ErrorKind::UnexpectedEof.into(),
+                    errno => io::Error::from_raw_os_error(errno),
+                })
+            }
+            _ => Ok(()),
         }
     }
 
@@ -277,11 +328,14 @@ impl Drop for DiskFile {
 
 impl Storage for DiskFile {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.disk.lock().files[self.file].len() as u64)
+        let mut state = self.disk.lock();
+        state.look(Look::Len)?;
+        Ok(state.files[self.file].len() as u64)
     }
 
     fn read_exact_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
-        let state = self.disk.lock();
+        let mut state = self.disk.lock();
+        state.look(Look::Read)?;
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         let from = state.files[self.file]
             .get(start..)
@@ -345,12 +399,15 @@ impl Storage for DiskFile {
     fn unlock(&self, byte: u64) -> io::Result<()> {
         let mine = (self.file, byte, self.handle);
         let mut state = self.disk.lock();
+        // A lock that cannot be let go of goes with its handle.
+        state.look(Look::Lock)?;
         state.locks.retain(|l| (l.0, l.1, l.2) != mine);
         Ok(())
     }
 
     fn conflict(&self, bytes: Range<u64>, mode: LockMode) -> io::Result<Option<u64>> {
-        let state = self.disk.lock();
+        let mut state = self.disk.lock();
+        state.look(Look::Lock)?;
         let others = state
             .locks
             .iter()
@@ -410,7 +467,9 @@ impl Folder for Disk {
     }
 
     fn identity(&self, name: &OsStr) -> io::Result<Option<FileId>> {
-        let file = self.lock().names.get(name).copied();
+        let mut state = self.lock();
+        state.look(Look::Name)?;
+        let file = state.names.get(name).copied();
         Ok(file.map(|file| FileId {
             device: self.device,
             inode: file as u64,

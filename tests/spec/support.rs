@@ -113,6 +113,19 @@ pub fn extents(a: &DynArray) -> Vec<(Vec<i64>, u64, u64)> {
     a.chunks().unwrap().into_iter().filter_map(extent).collect()
 }
 
+/// How often something is done: `ci` times, or `long` times where `ORTHANT_LONG` is set.
+pub fn rounds(ci: u64, long: u64) -> u64 {
+    match std::env::var_os("ORTHANT_LONG") {
+        None => ci,
+        Some(_) => long,
+    }
+}
+
+/// Prints a figure for `RELIABILITY.md`, which `tests/reliability.py` gathers: so much of that was done, and none was bad.
+pub fn figure(row: u32, what: &str, count: u64) {
+    println!("figure {row}: {what} = {count}");
+}
+
 /// Runs `f` and says how long it took.
 pub fn timed<R>(f: impl FnOnce() -> R) -> (R, Duration) {
     let start = Instant::now();
