@@ -232,7 +232,7 @@ impl Coordinates {
     /// What `A`, `A:B`, `A:` or `:B` picks.
     fn select(&self, text: &str) -> Result<RegionItem> {
         if let Some(label) = self.scale.of_text(&self.data_type, text)
-            && (self.data_type != DataType::String || self.values.contains(&label))
+            && (!matches!(label, Label::Text(_)) || self.values.contains(&label))
         {
             return self.one(text, &label);
         }
@@ -395,7 +395,9 @@ impl Scale {
         };
         match self {
             Self::Plain => match data_type {
-                DataType::String => Some(Label::Text(text.to_owned())),
+                DataType::String
+                | DataType::NullTerminatedBytes { .. }
+                | DataType::FixedUtf32 { .. } => Some(Label::Text(text.to_owned())),
                 _ => number(),
             },
             Self::Datetime { .. } => time(Calendar::Proleptic),
@@ -435,6 +437,14 @@ fn plain(data_type: &DataType, bytes: &[u8]) -> Option<Label> {
             Json::I64(v) => Some(Label::Int(v.into())),
             Json::U64(v) => Some(Label::Int(v.into())),
             Json::F64(v) => number_label(v),
+            Json::String(text)
+                if matches!(
+                    data_type,
+                    DataType::NullTerminatedBytes { .. } | DataType::FixedUtf32 { .. }
+                ) =>
+            {
+                Some(Label::Text(text))
+            }
             _ => None,
         },
     }

@@ -1,7 +1,7 @@
 //! NumPy's `.npy` files: the header both ways, and elements in C order.
 //!
 //! Holds [`Header`], [`Npy`] and [`header_bytes`]. Follows NEP 1, versions 1 to 3. Element types are the library's; text
-//! of a fixed width (`<U8`) becomes text of any length. Must not unpickle: `O` is refused.
+//! without any width (`<U0`) becomes text of any length. Must not unpickle: `O` is refused.
 
 use std::io::{self, Read};
 
@@ -22,7 +22,7 @@ pub(crate) struct Header {
     /// Bytes that one element takes in the file.
     item: usize,
     big_endian: bool,
-    /// UCS-4 text of fixed width.
+    /// Text of width 0, which has no type of its own here.
     text: bool,
     fortran: bool,
     pub(crate) shape: Vec<u64>,
@@ -202,15 +202,17 @@ impl Header {
                 .as_str()
                 .parse()
                 .map_err(|_| Fault::Broken(format!("element type {descr}")))?;
-            return Ok(Self {
-                data_type: DataType::String,
-                item: width.saturating_mul(4),
-                big_endian: order == '>',
-                text: true,
-                fortran,
-                shape,
-                start: 0,
-            });
+            if width == 0 {
+                return Ok(Self {
+                    data_type: DataType::String,
+                    item: 0,
+                    big_endian: order == '>',
+                    text: true,
+                    fortran,
+                    shape,
+                    start: 0,
+                });
+            }
         }
         let (data_type, big_endian) = DataType::from_numpy_descr(descr).map_err(|e| {
             Fault::Unsupported(format!(
@@ -237,20 +239,7 @@ impl Header {
     /// File bytes of whole elements as the library takes them.
     fn decode(&self, mut bytes: Vec<u8>) -> Elements {
         if self.text {
-            let item = self.item.max(1);
-            let count = if self.item == 0 {
-                self.count().unwrap_or(0)
-            } else {
-                bytes.len().checked_div(item).unwrap_or(0)
-            };
-            let texts = (0..count).map(|i| {
-                let start = i.saturating_mul(self.item);
-                let raw = bytes
-                    .get(start..start.saturating_add(self.item))
-                    .unwrap_or_default();
-                ucs4(raw, self.big_endian).into_bytes().into_boxed_slice()
-            });
-            return Elements::Variable(texts.collect());
+            return Elements::Variable(vec![Box::default(); self.count().unwrap_or(0)]);
         }
         if self.big_endian {
             self.data_type.swap_bytes(&mut bytes);
@@ -262,23 +251,6 @@ impl Header {
         }
         Elements::Fixed(bytes)
     }
-}
-
-/// Text of fixed width; NULs at the end are padding, and what is no character becomes U+FFFD.
-fn ucs4(raw: &[u8], big_endian: bool) -> String {
-    let (words, _) = raw.as_chunks::<4>();
-    let code = |w: &[u8; 4]| {
-        let mut w = *w;
-        if big_endian {
-            w.reverse();
-        }
-        u32::from_le_bytes(w)
-    };
-    let text: String = words
-        .iter()
-        .map(|w| char::from_u32(code(w)).unwrap_or(char::REPLACEMENT_CHARACTER))
-        .collect();
-    text.trim_end_matches('\0').to_owned()
 }
 
 /// Why a stream is no usable `.npy` file.
@@ -463,21 +435,14 @@ mod tests {
     }
 
     #[test]
-    fn text_of_fixed_width_loses_its_padding() {
-        let mut data = Vec::new();
-        for c in ['a', '\0', 'é', '✓'] {
-            data.extend(u32::from(c).to_le_bytes());
-        }
-        let b = block(
-            "{'descr': '<U2', 'fortran_order': False, 'shape': (2,)}",
-            &data,
-        )
-        .unwrap();
-        assert_eq!(b.data_type, DataType::String);
-        assert_eq!(
-            b.elements,
-            Elements::Variable(vec![(*b"a").into(), "é✓".as_bytes().into()])
-        );
+    fn text_of_one_width_keeps_it_and_is_turned_to_little_endian() {
+        // "a" with its padding, then two characters of the width.
+        let data = [0, 0, 0, 0x61, 0, 0, 0, 0, 0, 0, 0, 0xE9, 0, 0, 0x27, 0x13];
+        let text = "{'descr': '>U2', 'fortran_order': False, 'shape': (2,)}";
+        let b = block(text, &data).unwrap();
+        assert_eq!(b.data_type.to_string(), "U2");
+        let little = "a\0é✓".chars().flat_map(|c| u32::from(c).to_le_bytes());
+        assert_eq!(b.elements, Elements::Fixed(little.collect()));
     }
 
     #[test]

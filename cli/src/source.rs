@@ -72,7 +72,7 @@ pub(crate) fn block(
     };
     let mut input = io::Cursor::new(head).chain(input);
     if format == InputFormat::Npy {
-        return Npy::open(&name, input)?.block(&name);
+        return Ok(fitted(Npy::open(&name, input)?.block(&name)?, data_type));
     }
     let mut bytes = Vec::new();
     input.read_to_end(&mut bytes).map_err(|e| read(&e))?;
@@ -85,6 +85,48 @@ pub(crate) fn block(
         shape: shape.to_vec(),
         elements,
     })
+}
+
+/// NumPy has text and bytes of one width only: as the array's text, bytes or width where nothing is lost by it.
+pub(crate) fn fitted(mut block: Block, data_type: &DataType) -> Block {
+    use DataType::{Bytes, FixedUtf32, NullTerminatedBytes, RawBytes, String};
+    let from = block.data_type.clone();
+    let (Elements::Fixed(bytes), Some(from_len)) = (&block.elements, from.item_size()) else {
+        return block;
+    };
+    let items = || bytes.chunks_exact(from_len.max(1));
+    let shorn = |item: &[u8]| {
+        let kept = item.iter().rposition(|b| *b != 0);
+        item.get(..kept.map_or(0, |last| last.saturating_add(1)))
+            .unwrap_or_default()
+            .into()
+    };
+    let elements = match (&from, data_type) {
+        (FixedUtf32 { .. }, String) => {
+            let text = |item: &[u8]| from.element_to_text(item).into_bytes().into();
+            Elements::Variable(items().map(text).collect())
+        }
+        (NullTerminatedBytes { .. }, Bytes) => Elements::Variable(items().map(shorn).collect()),
+        (NullTerminatedBytes { length }, RawBytes { length: other }) if length == other => {
+            Elements::Fixed(bytes.clone())
+        }
+        (NullTerminatedBytes { .. }, NullTerminatedBytes { .. })
+        | (FixedUtf32 { .. }, FixedUtf32 { .. }) => match data_type.item_size() {
+            Some(len) if len > from_len => {
+                let mut wide = Vec::new();
+                for item in items() {
+                    wide.extend_from_slice(item);
+                    wide.resize(wide.len().saturating_add(len.saturating_sub(from_len)), 0);
+                }
+                Elements::Fixed(wide)
+            }
+            _ => return block,
+        },
+        _ => return block,
+    };
+    block.elements = elements;
+    block.data_type = data_type.clone();
+    block
 }
 
 fn sniff(head: &[u8], source: &Path, name: &str) -> Result<InputFormat> {

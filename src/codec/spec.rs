@@ -266,6 +266,8 @@ fn reads_type(reader: &str, data_type: &DataType) -> bool {
         | DataType::String
         | DataType::Bytes
         | DataType::Structured(_)
+        | DataType::NullTerminatedBytes { .. }
+        | DataType::FixedUtf32 { .. }
         // TensorStore opens fixed bytes with one more axis, and its Python gives them no values.
         | DataType::RawBytes { .. } => reader == "zarr-python",
         // zarrita has no complex numbers: JavaScript has none.

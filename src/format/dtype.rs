@@ -54,6 +54,16 @@ pub enum DataType {
         /// Bytes per element, at least 1.
         length: u32,
     },
+    /// Bytes of one width, padded with zero bytes at the end: text of HDF5, NumPy's `S`.
+    NullTerminatedBytes {
+        /// Bytes per element, padding included, at least 1.
+        length: u32,
+    },
+    /// Text of one width, each character an UTF-32 code of four bytes, padded with zeros at the end: NumPy's `U`.
+    FixedUtf32 {
+        /// Characters per element, padding included, at least 1.
+        chars: u32,
+    },
     /// Time since the Unix epoch, an `i64` count of `scale` units; `i64::MIN` is "not a time".
     Datetime64 {
         /// The unit's name as NumPy writes it: `s`, `ms`, `us`, `ns`, `D`, ...
@@ -193,7 +203,10 @@ impl DataType {
     /// Bytes of one element; `None` for text and bytes of any length, and for a record too large to count.
     pub fn item_size(&self) -> Option<usize> {
         match self {
-            Self::RawBytes { length } => usize::try_from(*length).ok(),
+            Self::RawBytes { length } | Self::NullTerminatedBytes { length } => {
+                usize::try_from(*length).ok()
+            }
+            Self::FixedUtf32 { chars } => usize::try_from(*chars).ok()?.checked_mul(4),
             Self::Datetime64 { .. } | Self::Timedelta64 { .. } => Some(8),
             Self::String | Self::Bytes => None,
             Self::Structured(fields) => fields.iter().try_fold(0_usize, |size, field| {
@@ -212,7 +225,8 @@ impl DataType {
     /// variable length.
     pub(crate) fn number_size(&self) -> Option<usize> {
         match self {
-            Self::RawBytes { .. } => Some(1),
+            Self::RawBytes { .. } | Self::NullTerminatedBytes { .. } => Some(1),
+            Self::FixedUtf32 { .. } => Some(4),
             Self::Datetime64 { .. } | Self::Timedelta64 { .. } => Some(8),
             Self::String | Self::Bytes | Self::Structured(_) => None,
             plain => plain.plain().map(|(_, _, _, number, _)| *number),
@@ -270,9 +284,13 @@ impl DataType {
 
     fn validate_parameters(&self) -> Result<()> {
         match self {
-            Self::RawBytes { length: 0 } => Err(Error::invalid("length of the raw bytes type")
-                .expected("at least 1")
-                .found(0)),
+            Self::RawBytes { length: 0 }
+            | Self::NullTerminatedBytes { length: 0 }
+            | Self::FixedUtf32 { chars: 0 } => {
+                Err(Error::invalid("length of a type of bytes or text")
+                    .expected("at least 1")
+                    .found(0))
+            }
             Self::Datetime64 { scale, .. } | Self::Timedelta64 { scale, .. }
                 if *scale == 0 || i32::try_from(*scale).is_err() =>
             {
@@ -297,10 +315,19 @@ impl DataType {
                 Json::object([unit, ("scale_factor", Json::I64(scale.into()))]),
             )
         };
+        let sized = |name: &str, length_bytes: i64| {
+            with(
+                name,
+                Json::object([("length_bytes", Json::I64(length_bytes))]),
+            )
+        };
         match self {
-            Self::RawBytes { length } => {
-                let length = Json::I64((*length).into());
-                with("raw_bytes", Json::object([("length_bytes", length)]))
+            Self::RawBytes { length } => sized("raw_bytes", (*length).into()),
+            Self::NullTerminatedBytes { length } => {
+                sized("null_terminated_bytes", (*length).into())
+            }
+            Self::FixedUtf32 { chars } => {
+                sized("fixed_length_utf32", i64::from(*chars).saturating_mul(4))
             }
             Self::Datetime64 { unit, scale } => time("numpy.datetime64", *unit, *scale),
             Self::Timedelta64 { unit, scale } => time("numpy.timedelta64", *unit, *scale),
@@ -349,6 +376,18 @@ impl DataType {
             "raw_bytes" => Ok(Self::RawBytes {
                 length: int("length_bytes")?,
             }),
+            "null_terminated_bytes" => Ok(Self::NullTerminatedBytes {
+                length: int("length_bytes")?,
+            }),
+            "fixed_length_utf32" => match int("length_bytes")? {
+                length if length.is_multiple_of(4) => Ok(Self::FixedUtf32 { chars: length >> 2 }),
+                _ => {
+                    let value = configuration.and_then(|c| c.get("length_bytes"));
+                    Err(malformed(name, "length_bytes", "a multiple of 4", value))
+                }
+            },
+            // Names that other software writes.
+            "variable_length_bytes" => Ok(Self::Bytes),
             "numpy.datetime64" => Ok(Self::Datetime64 {
                 unit: unit()?,
                 scale: int("scale_factor")?,
@@ -357,14 +396,14 @@ impl DataType {
                 unit: unit()?,
                 scale: int("scale_factor")?,
             }),
-            "structured" if place == Place::Array => {
+            "structured" | "struct" if place == Place::Array => {
                 let value = configuration.and_then(|c| c.get("fields"));
                 let fields = value
                     .and_then(Json::as_array)
                     .ok_or_else(|| malformed(name, "fields", "a list of [name, type]", value))?;
                 fields_from_json(fields)
             }
-            "structured" => Err(Error::invalid("field of a record type")
+            "structured" | "struct" => Err(Error::invalid("field of a record type")
                 .expected("a type that is not itself a record")
                 .found(name)),
             _ => Self::plain_by_name(name)
@@ -428,16 +467,32 @@ fn fields_from_json(fields: &[Json]) -> Result<DataType> {
             name: name.clone(),
             data_type: DataType::from_json_at(data_type, Place::Field)?,
         }),
-        _ => Err(malformed(
-            "structured",
-            "fields",
-            "[name, type]",
-            Some(json),
-        )),
+        Some(_) => Err(bad_field(json)),
+        None => named_field(json),
     };
     Ok(DataType::Structured(
         fields.iter().map(field).collect::<Result<_>>()?,
     ))
+}
+
+fn bad_field(json: &Json) -> Error {
+    malformed("structured", "fields", "[name, type]", Some(json))
+}
+
+/// A field as the name `struct` has them: `{"name":..,"data_type":..}`.
+fn named_field(json: &Json) -> Result<Field> {
+    let [(first, name), (second, data_type)] = json.as_object().unwrap_or_default() else {
+        return Err(bad_field(json));
+    };
+    let (name, data_type) = match (first.as_str(), second.as_str()) {
+        ("name", "data_type") => (name, data_type),
+        ("data_type", "name") => (data_type, name),
+        _ => return Err(bad_field(json)),
+    };
+    Ok(Field {
+        name: name.as_str().ok_or_else(|| bad_field(json))?.to_owned(),
+        data_type: DataType::from_json_at(data_type, Place::Field)?,
+    })
 }
 
 /// Splits `"name"` or `{"name":..,"configuration":{..}}`.
@@ -540,6 +595,14 @@ mod tests {
                 r#"{"name":"numpy.timedelta64","configuration":{"unit":"ms","scale_factor":10}}"#,
             ),
             (
+                DataType::NullTerminatedBytes { length: 3 },
+                r#"{"name":"null_terminated_bytes","configuration":{"length_bytes":3}}"#,
+            ),
+            (
+                DataType::FixedUtf32 { chars: 2 },
+                r#"{"name":"fixed_length_utf32","configuration":{"length_bytes":8}}"#,
+            ),
+            (
                 record(),
                 r#"{"name":"structured","configuration":{"fields":[["a","int16"],["b","float32"]]}}"#,
             ),
@@ -562,6 +625,14 @@ mod tests {
     }
 
     #[test]
+    fn the_names_of_other_software_are_read() {
+        let read = |text: &str| DataType::from_json(&text.parse().unwrap()).unwrap();
+        assert_eq!(read(r#""variable_length_bytes""#), DataType::Bytes);
+        let pairs = r#"{"name":"struct","configuration":{"fields":[{"name":"a","data_type":"int16"},{"name":"b","data_type":"float32"}]}}"#;
+        assert_eq!(read(pairs), record());
+    }
+
+    #[test]
     fn an_unknown_type_is_unsupported_and_named_a_malformed_one_is_invalid() {
         let kind = |text: &str| {
             DataType::from_json(&text.parse().unwrap())
@@ -570,8 +641,8 @@ mod tests {
         };
         assert_eq!(kind(r#""float128""#), ErrorKind::Unsupported);
         assert_eq!(
-            kind(r#"{"name":"fixed_length_utf32","configuration":{"length_bytes":4}}"#),
-            ErrorKind::Unsupported
+            kind(r#"{"name":"fixed_length_utf32","configuration":{"length_bytes":6}}"#),
+            ErrorKind::InvalidArgument
         );
         assert_eq!(kind("7"), ErrorKind::InvalidArgument);
         assert_eq!(kind(r#"{"name":"raw_bytes"}"#), ErrorKind::InvalidArgument);

@@ -10,6 +10,7 @@
 
 use super::base64;
 use super::dtype::{DataType, Field};
+use super::fixed_text;
 use super::float::{BFLOAT16, BINARY16, BINARY32, BINARY64, FloatLayout};
 use super::json::Json;
 use super::time_text;
@@ -93,6 +94,10 @@ impl DataType {
                 .map(|t| t.as_bytes().to_vec())
                 .ok_or_else(refuse),
             Self::Bytes => json.as_str().and_then(base64::decode).ok_or_else(refuse),
+            Self::NullTerminatedBytes { .. } | Self::FixedUtf32 { .. } => json
+                .as_str()
+                .and_then(|text| self.fixed_from_text(text, rounding))
+                .ok_or_else(refuse),
             Self::RawBytes { .. } => sized_base64(self, json).ok_or_else(refuse),
             Self::Structured(fields) => match json {
                 Json::Array(values) if values.len() == fields.len() => {
@@ -123,6 +128,12 @@ impl DataType {
                 Ok(Json::String(quoted)) => quoted.into_bytes(),
                 _ => text.as_bytes().to_vec(),
             }),
+            Self::NullTerminatedBytes { .. } | Self::FixedUtf32 { .. } => {
+                self.element_from_json(&match parsed {
+                    Ok(Json::String(quoted)) => Json::String(quoted),
+                    _ => Json::text(text),
+                })
+            }
             Self::Bool => match text.to_ascii_lowercase().as_str() {
                 "true" => Ok(vec![1]),
                 "false" => Ok(vec![0]),
@@ -151,7 +162,7 @@ impl DataType {
     }
 
     /// One element for output as JSON: numbers as numbers, non-finite floats as `"NaN"`, `"Infinity"`, `"-Infinity"`,
-    /// complex as `[re,im]`, records as lists, bytes as base64, text as text, points in time as `"2020-02-29T12:00:00"`, spans
+    /// complex as `[re,im]`, records as lists, bytes as base64, text and null-terminated bytes as text, points in time as `"2020-02-29T12:00:00"`, spans
     /// of time as counts, "not a time" as `"NaT"`.
     ///
     /// Bytes that are no element of this type (a wrong length, text that is not UTF-8) give base64.
@@ -175,6 +186,16 @@ impl DataType {
             }
             (_, Json::String(text)) => text,
             (_, json) => json.to_string(),
+        }
+    }
+
+    /// Bytes or text of one width, given as text; base64 stands for bytes in documents only.
+    fn fixed_from_text(&self, text: &str, rounding: Rounding) -> Option<Vec<u8>> {
+        let len = self.item_size()?;
+        match (self, rounding) {
+            (Self::FixedUtf32 { .. }, _) => fixed_text::utf32_from_text(text, len),
+            (_, Rounding::Exact) => fixed_text::bytes_from_text(text, len),
+            (_, Rounding::Nearest) => fixed_text::bytes_from_base64(text, len),
         }
     }
 
@@ -238,6 +259,14 @@ impl DataType {
                 count => self.time_to_json(count, purpose),
             }),
             Self::String => Some(Json::text(std::str::from_utf8(bytes).ok()?)),
+            Self::NullTerminatedBytes { .. } => Some(Json::String(match purpose {
+                Purpose::Show => fixed_text::bytes_to_text(bytes),
+                Purpose::Document => fixed_text::bytes_to_base64(bytes),
+            })),
+            Self::FixedUtf32 { .. } => Some(Json::String(match purpose {
+                Purpose::Show => fixed_text::utf32_shown(bytes),
+                Purpose::Document => fixed_text::utf32_to_text(bytes)?,
+            })),
             Self::Structured(fields) if purpose == Purpose::Show => record_to_json(fields, bytes),
             Self::Structured(_) | Self::Bytes | Self::RawBytes { .. } => {
                 Some(Json::String(base64::encode(bytes)))
@@ -271,6 +300,10 @@ fn refuse(data_type: &DataType, found: impl std::fmt::Display) -> Error {
         }
         DataType::String => "a text".to_owned(),
         DataType::RawBytes { length } => format!("base64 of {length} bytes"),
+        DataType::NullTerminatedBytes { length } => {
+            format!("a text of at most {length} bytes (base64 in documents)")
+        }
+        DataType::FixedUtf32 { chars } => format!("a text of at most {chars} characters"),
         DataType::Bytes => "base64".to_owned(),
         DataType::Structured(_) => {
             format!("a list of field values of {data_type}, or base64 of one record")

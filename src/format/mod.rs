@@ -9,6 +9,7 @@ pub(crate) mod document;
 pub(crate) mod dtype;
 pub(crate) mod extent;
 mod fill;
+mod fixed_text;
 pub(crate) mod float;
 pub(crate) mod foreign;
 pub(crate) mod header;

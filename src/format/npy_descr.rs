@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 
 use super::dtype::{DataType, Field, TimeUnit, time_step};
+use super::short_name::fixed_text;
 use crate::error::{Error, Result};
 
 impl DataType {
@@ -20,6 +21,8 @@ impl DataType {
         Some(match self {
             Self::String | Self::Bytes => return None,
             Self::RawBytes { length } => format!("|V{length}"),
+            Self::NullTerminatedBytes { length } => format!("|S{length}"),
+            Self::FixedUtf32 { chars } => format!("<U{chars}"),
             Self::Bfloat16 => "<V2".to_owned(),
             Self::Datetime64 { unit, scale } => time("M8", *unit, *scale),
             Self::Timedelta64 { unit, scale } => time("m8", *unit, *scale),
@@ -45,11 +48,11 @@ impl DataType {
 
     /// Reads NumPy's `descr`: the type, and whether its numbers are big-endian.
     ///
-    /// `S` (bytes of one width) and `V` become raw bytes, NUL padding included.
+    /// `S` and `U` keep their padding; `V` becomes raw bytes.
     ///
     /// # Errors
     ///
-    /// `Unsupported` for a type that has no counterpart here (`O`, `U`, `f16`, subarrays, fields of mixed byte order),
+    /// `Unsupported` for a type that has no counterpart here (`O`, `f16`, subarrays, fields of mixed byte order),
     /// `InvalidArgument` where the text is not a `descr`.
     pub fn from_numpy_descr(descr: &str) -> Result<(Self, bool)> {
         let mut order = None;
@@ -117,9 +120,12 @@ fn scalar_code(code: &str) -> Option<DataType> {
     if let Some((data_type, _)) = CODES.iter().find(|(_, c)| *c == code) {
         return Some(data_type.clone());
     }
-    if let Some(length) = code.strip_prefix(['V', 'S']) {
+    if let Some(length) = code.strip_prefix('V') {
         let length = length.parse().ok().filter(|n| *n > 0)?;
         return Some(DataType::RawBytes { length });
+    }
+    if let Some(text) = fixed_text(code) {
+        return Some(text);
     }
     let (unit, scale) = match code.get(2..)? {
         "" => (TimeUnit::Generic, 1),
@@ -242,6 +248,8 @@ mod tests {
             ("f32", "<f4"),
             ("c128", "<c16"),
             ("r24", "|V3"),
+            ("S3", "|S3"),
+            ("U3", "<U3"),
             ("datetime64:s", "<M8[s]"),
             ("timedelta64:10ms", "<m8[10ms]"),
             ("datetime64:generic", "<M8"),
@@ -266,7 +274,11 @@ mod tests {
         );
         assert_eq!(
             DataType::from_numpy_descr("|S4").unwrap(),
-            (DataType::RawBytes { length: 4 }, false)
+            (DataType::NullTerminatedBytes { length: 4 }, false)
+        );
+        assert_eq!(
+            DataType::from_numpy_descr(">U4").unwrap(),
+            (DataType::FixedUtf32 { chars: 4 }, true)
         );
         assert!(
             DataType::from_numpy_descr("[('a', '>i2'), ('b', '|u1'), ('c', '>f8')]")
@@ -276,7 +288,7 @@ mod tests {
         for descr in [
             "[('a', '>i2'), ('b', '<f4')]",
             "|O",
-            "<U5",
+            "<U0",
             "<f16",
             "f4",
             "",

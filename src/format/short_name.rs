@@ -1,4 +1,4 @@
-//! Short names of data types, as people type and read them: `float32`, `<f4`, `r24`, `datetime64:10ms`.
+//! Short names of data types, as people type and read them: `float32`, `<f4`, `r24`, `S7`, `U7`, `datetime64:10ms`.
 //!
 //! Holds [`std::fmt::Display`] and [`FromStr`] of [`DataType`]. Must not hold the document form.
 
@@ -19,6 +19,8 @@ impl fmt::Display for DataType {
         };
         match self {
             Self::RawBytes { length } => write!(f, "r{}", u64::from(*length).saturating_mul(8)),
+            Self::NullTerminatedBytes { length } => write!(f, "S{length}"),
+            Self::FixedUtf32 { chars } => write!(f, "U{chars}"),
             Self::Datetime64 { unit, scale } => time(f, "datetime64", unit, *scale),
             Self::Timedelta64 { unit, scale } => time(f, "timedelta64", unit, *scale),
             Self::String => f.write_str("string"),
@@ -45,9 +47,9 @@ fn is_bare(name: &str) -> bool {
 }
 
 /// Reads a short name: the document's (`float32`), Rust's (`f32`), NumPy's with its byte order (`<f4`, `|b1`, `<M8[s]`),
-/// `r24`, `datetime64:10ms`, `datetime64[s]`, or a record `{a:int16,b:float32}`.
+/// `r24`, `S8`, `U8`, `datetime64:10ms`, `datetime64[s]`, or a record `{a:int16,b:float32}`.
 ///
-/// NumPy's bare names are not read, because `u8` is one byte in Rust and eight in NumPy.
+/// NumPy's other bare names are not read, because `u8` is one byte in Rust and eight in NumPy.
 impl FromStr for DataType {
     type Err = Error;
 
@@ -61,7 +63,7 @@ impl FromStr for DataType {
 fn unknown_short(text: &str) -> Error {
     Error::invalid("data type")
         .expected(
-            "a name such as float32, f32, <f4, r24, datetime64:s, string or {a:int16,b:float32}",
+            "a name such as float32, f32, <f4, r24, S8, U8, datetime64:s, string or {a:int16,b:float32}",
         )
         .found(format_args!("{text:?}"))
         .reason("data_type")
@@ -88,8 +90,21 @@ fn parse_short(text: &str, place: Place) -> Result<DataType> {
     DataType::plain_by_name(text)
         .or_else(by_rust_name)
         .or_else(|| raw_bits(text))
+        .or_else(|| fixed_text(text))
         .or_else(|| time_type(text))
         .ok_or_else(|| unknown_short(text))
+}
+
+/// `S7`, `U7`: NumPy's names without a sign, which nothing else here begins with.
+pub(super) fn fixed_text(text: &str) -> Option<DataType> {
+    let width = text.get(1..)?;
+    let width = width.bytes().all(|b| b.is_ascii_digit()).then_some(width)?;
+    let width = width.parse().ok().filter(|n| *n > 0)?;
+    match text.get(..1)? {
+        "S" => Some(DataType::NullTerminatedBytes { length: width }),
+        "U" => Some(DataType::FixedUtf32 { chars: width }),
+        _ => None,
+    }
 }
 
 /// `datetime64:10ms` or `datetime64[10ms]`.
@@ -171,6 +186,10 @@ mod tests {
             ("bf16", "bfloat16", 2),
             ("r32", "r32", 4),
             ("|V3", "r24", 3),
+            ("S7", "S7", 7),
+            ("|S7", "S7", 7),
+            ("<U7", "U7", 28),
+            ("{s:S2,u:U1}", "{s:S2,u:U1}", 6),
             ("datetime64:s", "datetime64:s", 8),
             ("datetime64:10ms", "datetime64:10ms", 8),
             ("datetime64[ns]", "datetime64:ns", 8),
@@ -190,6 +209,9 @@ mod tests {
             "float",
             "r0",
             "r7",
+            "S0",
+            "U+1",
+            "u7",
             "datetime64",
             "datetime64:0s",
             "{}",

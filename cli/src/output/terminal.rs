@@ -74,7 +74,9 @@ pub(crate) fn render(block: &Block, elision: &Elision) -> String {
 
 fn shown(data_type: &DataType, bytes: &[u8]) -> String {
     match data_type {
-        DataType::String => format!("{:?}", escape(&data_type.element_to_text(bytes))),
+        DataType::String | DataType::NullTerminatedBytes { .. } | DataType::FixedUtf32 { .. } => {
+            format!("{:?}", escape(&data_type.element_to_text(bytes)))
+        }
         _ => data_type.element_to_text(bytes),
     }
 }

@@ -97,7 +97,7 @@ impl Slabs {
         if block.shape.len().saturating_add(1) == array.rank() && axis <= block.shape.len() {
             block.shape.insert(axis, 1);
         }
-        Ok((axis, block))
+        Ok((axis, crate::source::fitted(block, &array.data_type())))
     }
 }
 

@@ -56,10 +56,10 @@ fn a_digest_is_the_sha_256_of_the_raw_elements() {
     assert_eq!(str_of(&arrays[0], "path"), "/text_u4");
     assert_eq!(
         str_of(&arrays[0], "sha256"),
-        "280ad040dfe9213c56c88a488cca093771e943f315788b5cff716633bad07c65"
+        "19d5c82d724c92eb3618960bdbc5c3cb1331329f27c01ca54632ec16e0f37ffb"
     );
     assert!(host.ok(&["digest", "t.orth:/text_u4"]).starts_with(
-        "280ad040dfe9213c56c88a488cca093771e943f315788b5cff716633bad07c65  /text_u4\n"
+        "19d5c82d724c92eb3618960bdbc5c3cb1331329f27c01ca54632ec16e0f37ffb  /text_u4\n"
     ));
 }
 

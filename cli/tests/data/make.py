@@ -3,15 +3,11 @@
 Run in this folder; needs numpy only.
 """
 
-import struct
-
 import numpy as np
 
 
 def raw(a):
-    """C order, little-endian, packed; text as a u32 count and UTF-8 bytes."""
-    if a.dtype.kind == "U":
-        return b"".join(struct.pack("<I", len(s.encode())) + s.encode() for s in a.ravel().tolist())
+    """C order, little-endian, packed; text as UCS-4 of its width."""
     return np.ascontiguousarray(a).astype(a.dtype.newbyteorder("<")).tobytes()
 
 
