@@ -41,6 +41,7 @@ mod injected;
 mod limits;
 mod medium;
 mod model;
+mod mutated;
 mod nested;
 mod pin_model;
 mod platter;
