@@ -16,7 +16,7 @@ use crate::format::ObjectId;
 use crate::format::dtype::DataType;
 use crate::format::key::{self, Key, Value};
 use crate::format::record::{ChunkRecord, Owner, extent_of};
-use crate::index::{Visit, Visited, walk};
+use crate::index::{Visit, Visited, exclusive, walk};
 use crate::limits::Limits;
 use crate::limits::RANK_MAX;
 use crate::txn::{Engine, EngineOptions, NewContainer, SnapshotState, View, WriterState, retained};
@@ -205,6 +205,22 @@ impl Raw {
     pub fn retained(&self, generation: u64) -> Result<RawSnapshot> {
         let newest = self.0.snapshot()?;
         self.0.retained(&newest, generation).map(RawSnapshot)
+    }
+
+    /// Bytes of payloads, blobs and nodes that these retained generations reach, and nothing else that is kept does.
+    pub fn held_alone(&self, generations: &[u64]) -> Result<u64> {
+        let newest = self.0.snapshot()?;
+        let (mut theirs, mut others) = (Vec::new(), vec![*newest.tree()]);
+        for generation in self.retained_generations()? {
+            let tree = *self.retained(generation)?.0.tree();
+            if generations.contains(&generation) {
+                theirs.push(tree);
+            } else {
+                others.push(tree);
+            }
+        }
+        let held = exclusive(self.0.as_ref(), &theirs, &others)?;
+        Ok(held.iter().map(|extent| extent.len).sum())
     }
 
     /// The length of the medium.

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use orthant::ErrorKind;
-use orthant::testing::Raw;
+use orthant::testing::{Raw, RawWriter};
 
 use crate::crash::{content, crc32c};
+use crate::disk::Random;
 
 fn folder() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
@@ -340,6 +341,14 @@ fn equal_operations_make_equal_files() {
     assert_eq!(make(), make());
 }
 
+/// What a killed writer has written: chunks of some blocks each, so that space is reused after a few commits.
+fn put_all(writer: &RawWriter, generation: u64) {
+    for c in 0..5_u8 {
+        let bytes = generation.to_le_bytes().repeat(300 * (1 + usize::from(c)));
+        writer.put_chunk(1, &[i64::from(c)], &bytes).unwrap();
+    }
+}
+
 /// What a child process runs: it commits until it is killed, and says so each time.
 #[test]
 fn a_child_that_commits_when_its_parent_asks() {
@@ -349,20 +358,21 @@ fn a_child_that_commits_when_its_parent_asks() {
     let raw = Raw::open_at(Path::new(&path)).unwrap();
     let writer = raw.writer_within(Duration::from_secs(20)).unwrap();
     loop {
-        let next = raw.generation().unwrap() + 1;
-        for c in 0..5 {
-            writer.put_chunk(1, &[c], &next.to_le_bytes()).unwrap();
-        }
+        put_all(&writer, raw.generation().unwrap() + 1);
         println!("committed {}", writer.commit().unwrap());
     }
 }
 
+/// 500 times; `ORTHANT_KILLS=20000` for a longer form.
 #[test]
 fn a_killed_writer_leaves_a_whole_commit_and_a_free_lock() {
     use std::io::{BufRead, BufReader};
+    let kills = std::env::var("ORTHANT_KILLS").map_or(500, |n| n.parse().unwrap());
     let (_dir, path) = folder();
     let raw = Raw::create_at(&path).unwrap();
-    for round in 0..12 {
+    let mut random = Random::new(11);
+    let (mut commits, mut ahead) = (0, 0);
+    for round in 0..kills {
         let mut child = std::process::Command::new(std::env::current_exe().unwrap())
             .args([
                 "--exact",
@@ -373,37 +383,30 @@ fn a_killed_writer_leaves_a_whole_commit_and_a_free_lock() {
             .stdout(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap())
+        let mut said = BufReader::new(child.stdout.take().unwrap())
             .lines()
-            .map_while(Result::ok);
-        let mut acknowledged = 0;
-        for line in lines.by_ref() {
-            if let Some((_, generation)) = line.split_once("committed ") {
-                acknowledged = generation.parse().unwrap();
-                break;
-            }
-        }
+            .map_while(Result::ok)
+            .filter_map(|line| line.split_once("committed ")?.1.parse::<u64>().ok());
+        let first = said.next().unwrap();
         assert_eq!(
             raw.writer().unwrap_err().kind(),
             ErrorKind::Busy,
             "another process writes"
         );
-        std::thread::sleep(Duration::from_millis(round * 3));
+        std::thread::sleep(Duration::from_micros(random.below(4000) as u64));
         child.kill().unwrap();
         child.wait().unwrap();
-        for line in lines {
-            if let Some((_, generation)) = line.split_once("committed ") {
-                acknowledged = generation.parse().unwrap();
-            }
-        }
+        let acknowledged = said.last().unwrap_or(first);
         let started = Instant::now();
-        drop(raw.writer_within(Duration::from_secs(1)).unwrap());
+        drop(raw.writer().unwrap());
         assert!(started.elapsed() < Duration::from_secs(1));
         let generation = raw.refresh().unwrap();
         assert!(
-            generation >= acknowledged && acknowledged > 2,
-            "{generation} {acknowledged}"
+            generation >= acknowledged && first > 2,
+            "round {round}: {acknowledged} was acknowledged, {generation} is there"
         );
+        commits += acknowledged - first + 1;
+        ahead += u64::from(generation > acknowledged);
         let chunks: Vec<_> = raw
             .entries()
             .unwrap()
@@ -411,11 +414,20 @@ fn a_killed_writer_leaves_a_whole_commit_and_a_free_lock() {
             .filter(|e| e.key[0] == 8)
             .collect();
         assert_eq!(chunks.len(), 5);
-        assert!(
-            chunks.iter().all(|c| c.content == chunks[0].content),
-            "a commit is whole"
-        );
+        for (c, chunk) in chunks.iter().enumerate() {
+            let whole = generation.to_le_bytes().repeat(300 * (1 + c));
+            assert!(
+                chunk.content == whole,
+                "round {round}, chunk {c}: a commit is whole"
+            );
+        }
     }
+    let len = std::fs::metadata(&path).unwrap().len();
+    println!(
+        "{kills} writers killed beside {commits} commits, {ahead} between the last one and its word; file {len} bytes"
+    );
+    // Five chunks of 36 kB and their nodes: of all those commits nothing else is left.
+    assert!(len < 400_000, "{len}");
 }
 
 #[test]
