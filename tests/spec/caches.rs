@@ -427,7 +427,7 @@ fn a_warm_small_read_asks_for_no_memory() {
         let mut row = [0.0_f32; 12];
         for warm in [false, true] {
             for z in -20..44 {
-                let y = z * 7 & 63;
+                let y = (z * 7) & 63;
                 let (receipt, times) = allocations_of(|| {
                     a.read_into(region![z, y, 6], &mut cell).unwrap();
                     a.read_into(region![z, y, 3..15], &mut row).unwrap()

@@ -16,12 +16,16 @@ use orthant::{
 
 use crate::support::verify;
 
+const ROOT: &str = r#""/":{"kind":"group"}"#;
+
 /// A container in the making and what it must hold.
 struct Written {
     path: PathBuf,
     container: Container,
     writer: Writer,
     objects: Vec<String>,
+    /// What each retained generation must hold.
+    snapshots: Vec<String>,
 }
 
 impl Written {
@@ -33,7 +37,8 @@ impl Written {
             path,
             container,
             writer,
-            objects: vec![r#""/":{"kind":"group"}"#.to_owned()],
+            objects: vec![ROOT.to_owned()],
+            snapshots: Vec::new(),
         }
     }
 
@@ -44,61 +49,15 @@ impl Written {
 
     /// States what the array must hold: `elements` over its whole domain.
     fn array(&mut self, array: &DynArray, elements: &Elements) {
-        let data_type = array.data_type();
-        let is_time = matches!(
-            data_type,
-            DataType::Datetime64 { .. } | DataType::Timedelta64 { .. }
-        );
-        let values = match elements {
-            // In the schema a time is its count, whatever a library shows.
-            Elements::Fixed(bytes) if is_time => {
-                let count = |b: &[u8; 8]| match i64::from_le_bytes(*b) {
-                    i64::MIN => r#""NaT""#.to_owned(),
-                    n => n.to_string(),
-                };
-                let counts: Vec<_> = bytes.as_chunks::<8>().0.iter().map(count).collect();
-                format!("[{}]", counts.join(","))
-            }
-            Elements::Fixed(bytes) => {
-                let n = (bytes.len() / data_type.item_size().unwrap()) as u64;
-                let flat = TypedArray::new(data_type.clone(), vec![n], bytes.clone()).unwrap();
-                flat.to_json().to_string()
-            }
-            Elements::Variable(items) if data_type == DataType::String => {
-                let texts = items.iter().map(|i| std::str::from_utf8(i).unwrap());
-                serde_json::to_string(&texts.collect::<Vec<_>>()).unwrap()
-            }
-            Elements::Variable(items) => {
-                let base64 = |i: &[u8]| match i {
-                    [] => "",
-                    [0] => "AA==",
-                    [0, 255] => "AP8=",
-                    other => panic!("{other:?}"),
-                };
-                let texts = items.iter().map(|i| base64(i));
-                serde_json::to_string(&texts.collect::<Vec<_>>()).unwrap()
-            }
-        };
-        let chunks = array.chunks().unwrap().into_iter().map(|c| {
-            let kind = match c.state {
-                ChunkState::Stored { .. } => "extent",
-                ChunkState::Constant => "constant",
-                ChunkState::DeclaredFill => "fill",
-            };
-            format!(r#"{{"coord":{:?},"kind":"{kind}"}}"#, c.coord)
-        });
-        let chunks = chunks.collect::<Vec<_>>().join(",");
-        let bounds: Vec<[i64; 2]> = array
-            .domain()
-            .unwrap()
-            .bounds()
-            .iter()
-            .map(|b| [b.0, b.1])
-            .collect();
-        self.objects.push(format!(
-            r#""{}":{{"kind":"array","dtype":{},"domain":{bounds:?},"chunks":[{chunks}],"values":{values}}}"#,
-            array.path(),
-            data_type.to_json(),
+        self.objects.push(stated(array, elements));
+    }
+
+    /// Retains the committed generation, which holds `objects` beside the root.
+    fn retain(&mut self, name: &str, objects: &[String]) {
+        let generation = self.writer.retain(name).unwrap();
+        self.snapshots.push(format!(
+            r#"{{"generation":{generation},"label":"{name}","referenced":false,"objects":{{{ROOT},{}}}}}"#,
+            objects.join(",")
         ));
     }
 
@@ -106,7 +65,7 @@ impl Written {
         self.writer.commit().unwrap();
         verify(&self.container);
         let snapshot = self.container.snapshot().unwrap();
-        self.expect(&self.path, snapshot.generation());
+        self.expect(&self.path, snapshot.generation(), &self.snapshots);
         // The same content in the two forms that are written whole.
         let go_on = |_, _| ControlFlow::Continue(());
         let beside = |form: &str| {
@@ -115,22 +74,83 @@ impl Written {
         };
         let copy = CopyOptions::new();
         snapshot.copy_to(beside("copy"), copy, go_on).unwrap();
-        self.expect(&beside("copy"), snapshot.generation() + 2);
+        self.expect(&beside("copy"), snapshot.generation() + 2, &[]);
         let archive = ArchiveOptions::new([7; 16]);
         snapshot
             .archive_to(beside("archive"), archive, go_on)
             .unwrap();
-        self.expect(&beside("archive"), 2);
+        self.expect(&beside("archive"), 2, &[]);
     }
 
     /// What must be read from the container at `path`.
-    fn expect(&self, path: &Path, generation: u64) {
+    fn expect(&self, path: &Path, generation: u64, snapshots: &[String]) {
         let mut text = format!(
             r#"{{"schema":"orthant/vector/1","generation":{generation},"other_slot":{{"state":"valid"}},"ignored_tail_bytes":0,"unconfirmed":false,"#,
         );
+        write!(text, r#""snapshots":[{}],"#, snapshots.join(",")).unwrap();
         write!(text, r#""objects":{{{}}}}}"#, self.objects.join(",")).unwrap();
         std::fs::write(path.with_extension("json"), text).unwrap();
     }
+}
+
+/// What must be read of an array that holds `elements` over its whole domain.
+fn stated(array: &DynArray, elements: &Elements) -> String {
+    let data_type = array.data_type();
+    let is_time = matches!(
+        data_type,
+        DataType::Datetime64 { .. } | DataType::Timedelta64 { .. }
+    );
+    let values = match elements {
+        // In the schema a time is its count, whatever a library shows.
+        Elements::Fixed(bytes) if is_time => {
+            let count = |b: &[u8; 8]| match i64::from_le_bytes(*b) {
+                i64::MIN => r#""NaT""#.to_owned(),
+                n => n.to_string(),
+            };
+            let counts: Vec<_> = bytes.as_chunks::<8>().0.iter().map(count).collect();
+            format!("[{}]", counts.join(","))
+        }
+        Elements::Fixed(bytes) => {
+            let n = (bytes.len() / data_type.item_size().unwrap()) as u64;
+            let flat = TypedArray::new(data_type.clone(), vec![n], bytes.clone()).unwrap();
+            flat.to_json().to_string()
+        }
+        Elements::Variable(items) if data_type == DataType::String => {
+            let texts = items.iter().map(|i| std::str::from_utf8(i).unwrap());
+            serde_json::to_string(&texts.collect::<Vec<_>>()).unwrap()
+        }
+        Elements::Variable(items) => {
+            let base64 = |i: &[u8]| match i {
+                [] => "",
+                [0] => "AA==",
+                [0, 255] => "AP8=",
+                other => panic!("{other:?}"),
+            };
+            let texts = items.iter().map(|i| base64(i));
+            serde_json::to_string(&texts.collect::<Vec<_>>()).unwrap()
+        }
+    };
+    let chunks = array.chunks().unwrap().into_iter().map(|c| {
+        let kind = match c.state {
+            ChunkState::Stored { .. } => "extent",
+            ChunkState::Constant => "constant",
+            ChunkState::DeclaredFill => "fill",
+        };
+        format!(r#"{{"coord":{:?},"kind":"{kind}"}}"#, c.coord)
+    });
+    let chunks = chunks.collect::<Vec<_>>().join(",");
+    let bounds: Vec<[i64; 2]> = array
+        .domain()
+        .unwrap()
+        .bounds()
+        .iter()
+        .map(|b| [b.0, b.1])
+        .collect();
+    format!(
+        r#""{}":{{"kind":"array","dtype":{},"domain":{bounds:?},"chunks":[{chunks}],"values":{values}}}"#,
+        array.path(),
+        data_type.to_json(),
+    )
 }
 
 fn types() -> Vec<DataType> {
@@ -423,6 +443,49 @@ fn write_growth(folder: &Path) {
     out.finish();
 }
 
+/// Overwritten so often that all space has been used several times, beside two generations that are kept.
+fn write_history(folder: &Path) {
+    let mut out = Written::new(folder, "history");
+    let spec = DynArraySpec::new(DataType::Int32, region![-10..30, 0..100]).chunks([8, 100]);
+    let spec = spec.codecs(Codec::raw_profile());
+    let arrays: Vec<DynArray> = (0..6)
+        .map(|i| {
+            out.writer
+                .create_dyn_array(&format!("a{i}"), &spec)
+                .unwrap()
+        })
+        .collect();
+    let of = |turn: i32| {
+        Elements::Fixed(
+            (0..4000)
+                .flat_map(|i| (turn * 4000 + i).to_le_bytes())
+                .collect(),
+        )
+    };
+    let all = |turn: i32| -> Vec<String> { arrays.iter().map(|a| stated(a, &of(turn))).collect() };
+    for turn in 0..40 {
+        for array in &arrays {
+            let block = Block {
+                data_type: DataType::Int32,
+                shape: vec![40, 100],
+                elements: of(turn),
+            };
+            array.write(Region::all(), &block).unwrap();
+            out.writer.message(&format!("turn {turn}")).unwrap();
+            out.writer.commit().unwrap();
+        }
+        if turn == 7 || turn == 23 {
+            out.retain(&format!("after turn {turn}"), &all(turn));
+        }
+    }
+    out.objects.extend(all(39));
+    let path = out.path.clone();
+    out.finish();
+    // 96 kB live, twice that kept, and room for some commits of 16 kB: not the 3.8 MB that were written.
+    let len = std::fs::metadata(path).unwrap().len();
+    assert!(len < 900_000, "{len}");
+}
+
 #[test]
 fn what_is_written_here_is_whole_and_states_what_it_holds() {
     let own = tempfile::tempdir().unwrap();
@@ -434,7 +497,8 @@ fn what_is_written_here_is_whole_and_states_what_it_holds() {
     write_codecs(&folder);
     write_groups(&folder);
     write_growth(&folder);
-    for name in ["types", "codecs", "groups", "growth"] {
+    write_history(&folder);
+    for name in ["types", "codecs", "groups", "growth", "history"] {
         let expectation = std::fs::read_to_string(folder.join(format!("{name}.json"))).unwrap();
         let parsed: serde_json::Value = serde_json::from_str(&expectation).unwrap();
         assert!(parsed["objects"].as_object().unwrap().len() >= 6, "{name}");
