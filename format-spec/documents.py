@@ -138,7 +138,10 @@ COMPLEX = dict(complex64="float32", complex128="float64")
 WHOLE = {"int8": 1, "int16": 2, "int32": 4, "int64": 8, "uint8": 1, "uint16": 2, "uint32": 4,
          "uint64": 8, "numpy.datetime64": 8, "numpy.timedelta64": 8}
 SIZES = dict(bool=1, float16=2, bfloat16=2, float32=4, float64=8, complex64=8, complex128=16,
-             raw_bytes=None, structured=None, string=None, bytes=None, **WHOLE)
+             raw_bytes=None, structured=None, null_terminated_bytes=None, fixed_length_utf32=None,
+             string=None, bytes=None, **WHOLE)
+SIZED = "raw_bytes", "structured", "null_terminated_bytes", "fixed_length_utf32"
+OTHER_NAMES = dict(struct="structured", variable_length_bytes="bytes")
 
 
 class DataType:
@@ -148,19 +151,21 @@ class DataType:
         name, conf = named(value)
         if re.fullmatch("r[1-9][0-9]{0,9}", name) and int(name[1:]) % 8 == 0:
             name, conf = "raw_bytes", {"length_bytes": int(name[1:]) // 8}
+        name = OTHER_NAMES.get(name, name)
         need(f"data type {name}", "unsupported", known=name in SIZES,
              parameters=set(conf) <= {"length_bytes", "unit", "scale_factor", "fields"})
         parts = [COMPLEX[name]] * 2 if name in COMPLEX else []
         if name == "structured":
-            parts = [part for _, part in conf["fields"]]
+            parts = [f["data_type"] if isinstance(f, dict) else f[1] for f in conf["fields"]]
         self.name, self.parts, self.size = name, [DataType(part) for part in parts], SIZES[name]
         need("record", flat=all(p.size and p.name != "structured" for p in self.parts))
-        if name in ("raw_bytes", "structured"):
+        if name in SIZED:
             self.size = conf.get("length_bytes") or sum(part.size for part in self.parts)
-            need(name, size=self.size >= 1)
+            need(name, size=self.size >= 1 and (name[0] != "f" or self.size % 4 == 0))
         need("element", "limit_exceeded", size=(self.size or 0) <= 3 << 20)
         # The bytes that a byte order turns round together; 1 where the type has none.
-        self.word = self.parts[0].size if name in COMPLEX else SIZES[name] or 1
+        self.word = (self.parts[0].size if name in COMPLEX else 4 if name == "fixed_length_utf32"
+                     else SIZES[name] or 1)
         self.element = f"V{self.size}" if self.size else object
 
     def filled(self, shape, element):
@@ -186,6 +191,10 @@ class DataType:
         c = Cursor(element, self.name)
         if self.name == "string":
             return c.text(len(element))
+        if self.name == "fixed_length_utf32":
+            return element.decode("utf-32-le", "replace").rstrip("\0")
+        if self.name == "null_terminated_bytes":
+            element = element.rstrip(b"\0")
         parts = [part.to_json(c.take(part.size)) for part in self.parts]
         return parts if self.name in COMPLEX else base64.b64encode(element).decode()
 
@@ -210,8 +219,12 @@ class DataType:
                 element = b"".join(map(self.parts[0].from_json, value))
             elif self.name == "string":
                 element = value.encode("utf-8")
+            elif self.name == "fixed_length_utf32":
+                element = value.encode("utf-32-le").ljust(self.size, b"\0")
             else:
                 element = base64.b64decode(value, validate=True)
+                if self.name == "null_terminated_bytes":
+                    element = element.ljust(self.size, b"\0")
         need(what, size=self.size in (None, len(element)))
         self.to_json(element)                                   # a bool in a record is still 0 or 1
         return element

@@ -172,6 +172,14 @@ fn fixed(data_type: &DataType, values: &Json) -> Vec<u8> {
     if list(values).is_empty() {
         return Vec::new();
     }
+    if let DataType::NullTerminatedBytes { length } = data_type {
+        let padded = |v: &Json| {
+            let mut bytes = base64(v.as_str().unwrap());
+            bytes.resize(*length as usize, 0);
+            bytes
+        };
+        return list(values).iter().flat_map(padded).collect();
+    }
     let array = TypedArray::from_json(data_type.clone(), values).unwrap();
     assert_eq!(array.shape(), [list(values).len() as u64]);
     array.bytes().to_vec()
