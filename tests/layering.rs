@@ -85,6 +85,75 @@ fn only_the_map_and_the_locks_say_unsafe() {
     }
 }
 
+/// The inventory is read back from `tests/unsafe.md`, so that a block more or less is a change of that page.
+#[test]
+fn every_unsafe_block_is_in_the_inventory_and_says_why_it_is_sound() {
+    let page = fs::read_to_string(root().join("tests/unsafe.md")).unwrap();
+    let mut listed = BTreeMap::new();
+    for line in page.lines() {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        if let [_, file, count, ..] = cells.as_slice()
+            && let Ok(count) = count.parse::<usize>()
+        {
+            listed.insert(file.trim_matches('`').to_owned(), count);
+        }
+    }
+    let mut found = BTreeMap::new();
+    for dir in [
+        "src",
+        "cli/src",
+        "tests",
+        "examples",
+        "benches",
+        "fuzz/src",
+        "bench/src",
+    ] {
+        for (name, text) in files(dir) {
+            let code = blank_lines(&text);
+            let places: Vec<usize> = (0..code.len())
+                .filter(|i| words(&code[*i]).any(|word| word == "unsafe"))
+                .collect();
+            for at in &places {
+                // The keeper of a contract says `# Safety` or passes one on; everybody else says why it holds.
+                let said = text.lines().take(at + 1).collect::<Vec<_>>();
+                let near = said
+                    .iter()
+                    .rev()
+                    .take(9)
+                    .any(|line| line.contains("SAFETY:"));
+                let contract = code[*at].contains("unsafe fn");
+                assert!(near || contract, "{name}:{}: no SAFETY comment", at + 1);
+            }
+            if !places.is_empty() {
+                found.insert(name, places.len());
+            }
+        }
+    }
+    assert_eq!(found, listed, "tests/unsafe.md is not what the code has");
+}
+
+/// The lines of a source, comments and literals blanked out.
+fn blank_lines(text: &str) -> Vec<String> {
+    // A literal or comment that spans lines leaves as many.
+    let mut lines = Vec::new();
+    let mut rest = text;
+    let mut line = String::new();
+    while let Some(c) = rest.chars().next() {
+        let skip = literal_len(rest, line.chars().next_back());
+        let taken = if skip == 0 { c.len_utf8() } else { skip };
+        for c in rest[..taken].chars() {
+            match c {
+                '\n' => lines.push(std::mem::take(&mut line)),
+                c if skip == 0 => line.push(c),
+                _ => line.push(' '),
+            }
+        }
+        rest = &rest[taken..];
+    }
+    lines.push(line);
+    lines
+}
+
 #[test]
 fn a_planted_upward_import_is_found() {
     let plan = plan();

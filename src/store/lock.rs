@@ -297,6 +297,7 @@ mod windows {
         unsafe_code,
         reason = "no safe wrapper of range locks is among the dependencies"
     )]
+    // SAFETY: the types of arguments and results are those that the system documents for these two functions.
     unsafe extern "system" {
         fn LockFileEx(
             file: *mut c_void,

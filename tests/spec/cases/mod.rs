@@ -58,4 +58,5 @@ fn every_case_has_a_test_that_bears_its_number() {
         })
         .collect();
     assert!(missing.is_empty(), "no test for {missing:?}");
+    crate::support::figure(11, "cases of trouble reports", CASES.len() as u64);
 }

@@ -12,6 +12,7 @@ use orthant::{
 use crate::heap::peak_of;
 use crate::hostile::cases::{Case, Expect, FINE, GOOD};
 use crate::hostile::corpus;
+use crate::support::figure;
 
 /// No case takes longer.
 const LONGEST: Duration = Duration::from_secs(1);
@@ -152,7 +153,7 @@ fn every_case_ends_in_the_error_that_is_written_beside_it() {
         wrong.len(),
         wrong.join("\n")
     );
-    println!("{} hostile cases", cases.len());
+    figure(6, "hostile cases", cases.len() as u64);
 }
 
 #[test]
