@@ -152,10 +152,12 @@ fn readers_in_four_processes_never_see_a_wrong_or_mixed_state_beside_a_writer_th
         })
         .collect();
     let until = Instant::now() + soak() + Duration::from_millis(300);
-    let mut n = 1;
+    let raw = Raw::open_at(&path).unwrap();
+    let (mut n, mut held) = (1, 0);
     while Instant::now() < until {
         n += 1;
         write_step(&w, n, &mut random);
+        held = held.max(raw.refresh().unwrap() - raw.horizon().unwrap());
     }
     let mut reads = 0;
     for process in children {
@@ -165,9 +167,15 @@ fn readers_in_four_processes_never_see_a_wrong_or_mixed_state_beside_a_writer_th
         reads += said(&out.stdout, "reads ");
     }
     let live = c.snapshot().unwrap().statistics().unwrap();
+    let live = live.live_payload_bytes + live.live_index_bytes;
     let len = std::fs::metadata(&path).unwrap().len();
-    println!("{reads} reads beside {n} commits, 0 wrong; {len} bytes for {live:?}");
+    println!(
+        "{reads} reads beside {n} commits, 0 wrong; {len} bytes for {live} that live, {held} generations held at most"
+    );
     assert!(reads > 1000 && n > 20, "{reads} {n}");
+    // A commit writes all arrays anew.
+    let most = live * 8 / 5 + (3 + held) * (live + 32 * 1024);
+    assert!(len <= most, "{len} bytes, at most {most}");
     drop(w);
     verify(&c);
 }
