@@ -4,13 +4,16 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use orthant::{CheckLevel, Json, Problem};
+use orthant::{CheckLevel, Container, Json, Problem, Snapshot};
 
 use crate::exit::{Failure, Result};
-use crate::json::{answer, ints, maybe_text, object, text, uint};
+use crate::json::{answer, ints, maybe_text, object, ratio, text, uint};
 use crate::session::{Session, print_json, stdout};
 use crate::target::slashed;
-use crate::text::escape;
+use crate::text::{bytes, escape};
+
+/// Header and slots, which are neither live nor to be reused.
+const HEAD_LEN: u64 = 12_288;
 
 /// Arguments of `check`.
 #[derive(Debug, Args)]
@@ -86,10 +89,68 @@ pub(crate) fn run(args: &Check, session: &Session) -> Result<()> {
 struct Outcome {
     generation: u64,
     problems: Vec<Problem>,
+    /// Where the bytes are, from level full on; none where damage hides that.
+    space: Option<Space>,
+}
+
+/// Rule 19: a report, no verdict.
+struct Space {
+    file: u64,
+    reusable: u64,
+    longest_run: u64,
+    /// Kept by older generations and by readers alone.
+    held: u64,
+    /// None of these, nor live: padding, and the rest of blocks that hold something.
+    leaked: u64,
+}
+
+impl Space {
+    fn of(container: &Container, snapshot: &Snapshot) -> Option<Self> {
+        let (report, live) = (container.space().ok()?, snapshot.statistics().ok()?);
+        let held = report
+            .held_by
+            .iter()
+            .fold(0, |n: u64, (_, bytes)| n.saturating_add(*bytes));
+        let known = [
+            HEAD_LEN,
+            live.live_payload_bytes,
+            live.live_index_bytes,
+            report.reusable_bytes,
+            held,
+        ];
+        Some(Self {
+            file: report.file_bytes,
+            reusable: report.reusable_bytes,
+            longest_run: report.longest_reusable_run_bytes,
+            held,
+            leaked: known
+                .iter()
+                .fold(report.file_bytes, |rest, n| rest.saturating_sub(*n)),
+        })
+    }
+
+    /// What of the file the newest generation does not need.
+    fn garbage(&self) -> u64 {
+        self.reusable
+            .saturating_add(self.held)
+            .saturating_add(self.leaked)
+    }
+
+    fn json(&self) -> Json {
+        object([
+            ("file_bytes", uint(self.file)),
+            ("reusable_bytes", uint(self.reusable)),
+            ("longest_reusable_run_bytes", uint(self.longest_run)),
+            ("held_bytes", uint(self.held)),
+            ("leaked_bytes", uint(self.leaked)),
+            ("garbage_ratio", Json::F64(ratio(self.garbage(), self.file))),
+        ])
+    }
 }
 
 fn check(file: &Path, level: Level, session: &Session) -> Result<Outcome> {
-    let snapshot = session.snapshot(file)?;
+    let container = session.open(file)?;
+    let snapshot = container.snapshot()?;
     let library_level = match level {
         Level::Quick => CheckLevel::Quick,
         Level::Full => CheckLevel::Full,
@@ -105,6 +166,9 @@ fn check(file: &Path, level: Level, session: &Session) -> Result<Outcome> {
     Ok(Outcome {
         generation: snapshot.generation(),
         problems,
+        space: (level != Level::Quick)
+            .then(|| Space::of(&container, &snapshot))
+            .flatten(),
     })
 }
 
@@ -116,9 +180,17 @@ impl Outcome {
     fn print(&self, file: &Path, level: Level, session: &Session) -> Result<()> {
         if session.json() {
             let problems = self.problems.iter().map(problem).collect();
+            let space = self.space.as_ref().map_or(Json::Null, Space::json);
             return print_json(&answer(
                 "check",
-                members(file, self.ok(), level, uint(self.generation), problems),
+                members(
+                    file,
+                    self.ok(),
+                    level,
+                    uint(self.generation),
+                    problems,
+                    space,
+                ),
             ));
         }
         stdout(|out| {
@@ -133,6 +205,18 @@ impl Outcome {
                 escape(&file.to_string_lossy()),
                 self.generation,
                 level.name()
+            )?;
+            let Some(space) = &self.space else {
+                return Ok(());
+            };
+            writeln!(
+                out,
+                "  {} of {} reusable, at most {} in one piece; {} held, {} in no whole block",
+                bytes(space.reusable),
+                bytes(space.file),
+                bytes(space.longest_run),
+                bytes(space.held),
+                bytes(space.leaked)
             )
         })
     }
@@ -144,13 +228,15 @@ fn members(
     level: Level,
     generation: Json,
     problems: Vec<Json>,
-) -> [(&'static str, Json); 5] {
+    space: Json,
+) -> [(&'static str, Json); 6] {
     [
         ("file", text(file.to_string_lossy())),
         ("ok", Json::Bool(ok)),
         ("level", text(level.name())),
         ("generation", generation),
         ("problems", Json::Array(problems)),
+        ("space", space),
     ]
 }
 
@@ -188,7 +274,7 @@ fn print_unopened(file: &Path, level: Level, failure: &Failure, session: &Sessio
         ]);
         return print_json(&answer(
             "check",
-            members(file, false, level, Json::Null, vec![fault]),
+            members(file, false, level, Json::Null, vec![fault], Json::Null),
         ));
     }
     stdout(|out| {

@@ -275,6 +275,51 @@ fn check_of_several_files_names_the_damaged_ones_and_sums_up() {
 }
 
 #[test]
+fn check_tells_what_of_the_file_is_free_held_and_lost_to_whole_blocks() {
+    let host = Host::new();
+    host.ok(&[
+        "create",
+        "a.orth:/t",
+        "--shape",
+        "40000",
+        "--dtype",
+        "f32",
+        "--codecs",
+        "raw",
+    ]);
+    for value in ["1", "2", "3", "4"] {
+        host.ok(&["put", "a.orth:/t", "--value", value]);
+    }
+    for level in ["full", "data"] {
+        let json = host
+            .run(&["check", "a.orth", "--level", level, "--json"])
+            .json();
+        let space = json.get("space").unwrap();
+        let n = |member: &str| text_of(space, member).parse::<u64>().unwrap();
+        let live: u64 = ["live_payload_bytes", "live_index_bytes"]
+            .iter()
+            .map(|m| {
+                text_of(&host.run(&["stat", "a.orth", "--json"]).json(), m)
+                    .parse::<u64>()
+                    .unwrap()
+            })
+            .sum();
+        let sum = n("reusable_bytes") + n("held_bytes") + n("leaked_bytes") + live + 12_288;
+        assert_eq!(sum, n("file_bytes"), "{json}");
+        assert!(
+            n("longest_reusable_run_bytes") <= n("reusable_bytes"),
+            "{json}"
+        );
+        let ratio: f64 = text_of(space, "garbage_ratio").parse().unwrap();
+        assert!(ratio > 0.0 && ratio < 1.0, "{json}");
+    }
+    let quick = host
+        .run(&["check", "a.orth", "--level", "quick", "--json"])
+        .json();
+    assert_eq!(text_of(&quick, "space"), "null");
+}
+
+#[test]
 fn check_writes_nothing() {
     let host = Host::new();
     damaged(&host);
