@@ -28,6 +28,7 @@ def run(long):
     if long:
         env["ORTHANT_LONG"] = "1"
         env.setdefault("ORTHANT_FUZZ_SECONDS", "120")
+        env.setdefault("ORTHANT_KILLS", "20000")
     commands = [["cargo", "test", "-p", "orthant", "--test", "spec", "--", "--nocapture", *MODULES]]
     if os.name == "posix":
         commands.append([str(ROOT / "tests" / "faulty_system.sh")])

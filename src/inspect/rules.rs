@@ -313,6 +313,12 @@ impl<'a, F: FnMut(Problem)> Check<'a, F> {
                         .expected("an array it belongs to")
                         .found(format_args!("object id {}", id.0));
                     self.report(13, error);
+                } else if matches!(self.documents.get(&id), Some(Some(_))) {
+                    let error = Error::corrupt("chunk key")
+                        .expected("one coordinate in its shortest form for each axis")
+                        .found(format_args!("{key:02x?}"));
+                    let error = self.named(error, key);
+                    self.report(14, error);
                 }
                 continue;
             };

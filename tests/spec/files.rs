@@ -426,6 +426,7 @@ fn a_killed_writer_leaves_a_whole_commit_and_a_free_lock() {
     println!(
         "{kills} writers killed beside {commits} commits, {ahead} between the last one and its word; file {len} bytes"
     );
+    crate::support::figure(5, "writers killed", u64::try_from(kills).unwrap());
     // Five chunks of 36 kB and their nodes: of all those commits nothing else is left.
     assert!(len < 400_000, "{len}");
 }

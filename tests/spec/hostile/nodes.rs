@@ -341,14 +341,16 @@ pub fn keys() -> Vec<Case> {
             "chunk_of_two_axes",
             chunk_key(BAD, &[0, 0]),
             Listed(Corrupt),
-        ),
-        extra("chunk_of_no_axis", chunk_key(BAD, &[]), reads()),
-        extra("chunk_cut_short", key(8, BAD, &[0xF8]), Listed(Corrupt)),
+        )
+        .checked(14),
+        extra("chunk_of_no_axis", chunk_key(BAD, &[]), reads()).checked(14),
+        extra("chunk_cut_short", key(8, BAD, &[0xF8]), Listed(Corrupt)).checked(14),
         extra(
             "chunk_not_shortest",
             key(8, BAD, &[0xF9, 0, 0]),
             Listed(Corrupt),
-        ),
+        )
+        .checked(14),
         extra("chunk_beyond_i64", key(8, BAD, &[0xFF; 9]), reads()),
         extra("chunk_outside_the_domain", chunk_key(BAD, &[2]), reads()).checked(14),
         extra(
