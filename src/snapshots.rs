@@ -304,6 +304,20 @@ impl Writer {
         self.state().retain(name)
     }
 
+    /// Notes of the retained generation called `name` that references from outside lead to its bytes, from the next commit
+    /// on: it is then released, and the container compacted, only by calls that say they break references. Returns the
+    /// generation. One that [`Writer::retain`] staged in this commit counts.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn mark_referenced(&self, name: &str) -> Result<u64> {
+        let view = View::Writer(Arc::clone(self.state()));
+        let found = retained::find(&view, name)?;
+        let generation = found.generation;
+        self.state().mark_referenced(found);
+        Ok(generation)
+    }
+
     /// Lets go of the retained generation called `name`, from the next commit on. What it alone held becomes reusable.
     ///
     /// # Errors

@@ -180,6 +180,8 @@ pub(crate) enum Verb {
     Log(verbs::log::Log),
     /// Keep generations under names, list them, let them go
     Snapshot(verbs::snapshot::Snapshot),
+    /// Write references with which Zarr readers open the file in place
+    Refs(verbs::refs::Refs),
     /// Make the content that of a kept generation again, in a new commit
     Restore(verbs::restore::Restore),
     /// Print commits as they come

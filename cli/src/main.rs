@@ -24,6 +24,7 @@ mod source;
 mod target;
 mod text;
 mod verbs;
+mod zarr;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -152,6 +152,14 @@ impl WriterState {
         Ok(generation)
     }
 
+    /// Stages the note that references to a retained generation's bytes were exported.
+    pub(crate) fn mark_referenced(self: &Arc<Self>, retained: Retained) {
+        let mut record = retained.record;
+        record.referenced = true;
+        let record = Value::from_vec(record.encode());
+        self.put(key::snapshot(retained.generation), record);
+    }
+
     /// Stages the release of a retained generation.
     ///
     /// # Errors

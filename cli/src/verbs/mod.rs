@@ -21,6 +21,7 @@ pub(crate) mod man;
 pub(crate) mod mv;
 pub(crate) mod put;
 pub(crate) mod rechunk;
+pub(crate) mod refs;
 pub(crate) mod restore;
 pub(crate) mod rm;
 pub(crate) mod salvage;
@@ -65,6 +66,7 @@ pub(crate) fn run(verb: &Verb, session: &Session) -> Result<()> {
         Verb::Compact(args) => compact::run(args, session),
         Verb::Log(args) => log::run(args, session),
         Verb::Snapshot(args) => snapshot::run(args, session),
+        Verb::Refs(args) => refs::run(args, session),
         Verb::Restore(args) => restore::run(args, session),
         Verb::Watch(args) => watch::run(args, session),
         Verb::Completions(args) => completions::run(args),

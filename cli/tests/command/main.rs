@@ -19,6 +19,7 @@ mod numbers;
 mod objects;
 mod pictures;
 mod reading;
+mod references;
 mod salvaging;
 mod shipping;
 mod storing;
