@@ -4,6 +4,8 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
+#[cfg(any(unix, windows))]
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,8 +18,8 @@ use crate::group::{Group, Member};
 use crate::limits::Limits;
 use crate::store::{Access, Storage};
 use crate::txn::{
-    CACHE_BYTES, CacheStatistics, Engine, EngineOptions, NewContainer, OpenReport, SnapshotState,
-    View, WriterState,
+    self, CACHE_BYTES, CacheStatistics, Engine, EngineOptions, OpenReport, SnapshotState, View,
+    WriterState,
 };
 
 /// Decoded bytes kept of a stranger's file.
@@ -183,6 +185,23 @@ impl OpenOptions {
         Engine::create_at(path.as_ref(), &self.new_container(), self.engine()).map(Container::new)
     }
 
+    /// Creates a container that appears under its name only when [`NewContainer::publish`] gives it that: filled and
+    /// committed before, so that a process that ends in between leaves no half of it. An existing file is refused.
+    ///
+    /// # Errors
+    /// `AlreadyExists`; `Busy` while another process makes a file of the same name; `Io`.
+    #[cfg(any(unix, windows))]
+    pub fn create_unnamed(&self, path: impl AsRef<Path>) -> Result<NewContainer> {
+        let path = path.as_ref();
+        let (engine, file) = Engine::create_unnamed_at(path, &self.new_container(), self.engine())?;
+        Ok(NewContainer {
+            container: Container::new(engine),
+            file,
+            path: path.to_owned(),
+            options: self.clone(),
+        })
+    }
+
     /// Creates a container in memory.
     ///
     /// # Errors
@@ -225,12 +244,62 @@ impl OpenOptions {
         }
     }
 
-    fn new_container(&self) -> NewContainer {
-        NewContainer {
+    fn new_container(&self) -> txn::NewContainer {
+        txn::NewContainer {
             uuid: self.uuid,
             created: self.created,
-            ..NewContainer::default()
+            ..txn::NewContainer::default()
         }
+    }
+}
+
+/// A container whose file has no name yet. Dropped, it leaves nothing; a process that is killed leaves a hidden file that the
+/// next one to create or write a container of that name takes away.
+///
+/// ```
+/// # use orthant::{ArraySpec, Container, OpenOptions, region};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("cube.orth");
+/// let new = OpenOptions::new().create_unnamed(&path)?;
+/// let writer = new.container().writer()?;
+/// writer
+///     .create_array("cube", ArraySpec::<f32>::new(region![0..4]))?
+///     .write_slice(region![..], &[1.0; 4])?;
+/// writer.commit()?;
+/// assert!(!path.exists());
+/// let container = new.publish()?;
+/// assert_eq!(container.snapshot()?.array::<f32>("cube")?.read_vec(region![..])?, [1.0; 4]);
+/// # Ok::<(), orthant::Error>(())
+/// ```
+#[cfg(any(unix, windows))]
+#[derive(Debug)]
+pub struct NewContainer {
+    container: Container,
+    file: txn::Unnamed,
+    path: PathBuf,
+    options: OpenOptions,
+}
+
+#[cfg(any(unix, windows))]
+impl NewContainer {
+    /// The container, to be filled. Nobody else can open it.
+    pub fn container(&self) -> &Container {
+        &self.container
+    }
+
+    /// Where the file is meanwhile: what to remove should the process have to end before.
+    pub fn temporary_path(&self) -> Option<&Path> {
+        self.file.path()
+    }
+
+    /// Gives the file its name, durably, and opens it by that. What its writer has not committed is not in it. The writer may
+    /// live on until this returns, and should: meanwhile nobody else takes the file for one left behind.
+    ///
+    /// # Errors
+    /// `AlreadyExists` where another process was faster; `Io`.
+    pub fn publish(self) -> Result<Container> {
+        self.file.publish().map_err(|e| e.in_file(&self.path))?;
+        self.options.open(&self.path)
     }
 }
 

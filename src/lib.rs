@@ -65,6 +65,8 @@ pub use array::{
 };
 pub use catalog::{AttributeEntries, Attributes, ObjectKind};
 pub use codec::Codec;
+#[cfg(any(unix, windows))]
+pub use container::NewContainer;
 pub use container::{Container, Locking, OpenOptions, ReadVia, Snapshot, Writer};
 pub use diff::{Aspect, Changed, Diff, DiffOptions};
 pub use error::{Detail as ErrorDetail, Error, ErrorKind, Result};

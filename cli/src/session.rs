@@ -4,10 +4,10 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::ops::Deref;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use orthant::{Container, Json, Limits, Locking, OpenOptions, Snapshot, Writer};
+use orthant::{Container, Json, Limits, Locking, NewContainer, OpenOptions, Snapshot, Writer};
 
 use crate::args::{Globals, ReadVia, State};
 use crate::exit::{Failure, Result};
@@ -88,7 +88,7 @@ impl Session {
     pub(crate) fn writer(&self, file: &Path) -> Result<Writing> {
         Ok(Writing {
             writer: self.writable(file)?.writer()?,
-            created: None,
+            new: None,
         })
     }
 
@@ -97,12 +97,7 @@ impl Session {
         match std::fs::symlink_metadata(file) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 self.warn_no_lock();
-                let container = self
-                    .options()
-                    .read_only(false)
-                    .create(file)
-                    .map_err(|e| Failure::from(e).of_file(file))?;
-                Writing::of_new(&container, file)
+                self.making(file)
             }
             _ => self.writer(file),
         }
@@ -115,15 +110,18 @@ impl Session {
             self.open(file)?;
         }
         self.warn_no_lock();
-        let container = self
-            .options()
-            .read_only(false)
-            .create(file)
-            .map_err(|e| Failure::from(e).of_file(file))?;
-        match message {
-            None => Ok(container.snapshot()?.generation()),
-            Some(_) => Writing::of_new(&container, file)?.commit(message),
+        if message.is_some() {
+            return self.making(file)?.commit(message);
         }
+        let container = self.options().read_only(false).create(file);
+        let container = container.map_err(|e| Failure::from(e).of_file(file))?;
+        Ok(container.snapshot()?.generation())
+    }
+
+    /// The writer of a container that appears with its first commit.
+    fn making(&self, file: &Path) -> Result<Writing> {
+        let new = self.options().read_only(false).create_unnamed(file);
+        Writing::of_new(new.map_err(|e| Failure::from(e).of_file(file))?)
     }
 
     fn warn_no_lock(&self) {
@@ -200,17 +198,19 @@ impl Session {
 #[derive(Debug)]
 pub(crate) struct Writing {
     writer: Writer,
-    /// The file, where this verb made it.
-    created: Option<PathBuf>,
+    /// The file, where this verb makes it: it gets its name with the commit, and a verb that fails leaves none.
+    new: Option<NewContainer>,
 }
 
 impl Writing {
-    /// The writer of a container that this verb made, which goes again if the verb fails or is interrupted.
-    fn of_new(container: &Container, file: &Path) -> Result<Self> {
-        crate::atomic::guard(file);
+    /// The writer of a container that this verb makes.
+    fn of_new(new: NewContainer) -> Result<Self> {
+        if let Some(path) = new.temporary_path() {
+            crate::atomic::guard(path);
+        }
         Ok(Self {
-            writer: container.writer()?,
-            created: Some(file.to_owned()),
+            writer: new.container().writer()?,
+            new: Some(new),
         })
     }
 
@@ -219,12 +219,11 @@ impl Writing {
         if let Some(message) = message {
             self.writer.message(message)?;
         }
-        // From here on an interrupt leaves the file, which may be committed.
-        if let Some(file) = &self.created {
-            crate::atomic::release(file);
-        }
         let generation = self.writer.commit()?;
-        self.created = None;
+        if let Some(new) = self.new.take() {
+            released(&new);
+            new.publish()?;
+        }
         Ok(generation)
     }
 }
@@ -238,12 +237,17 @@ impl Deref for Writing {
 }
 
 impl Drop for Writing {
-    /// A verb that fails leaves no file that was not there before.
     fn drop(&mut self) {
-        if let Some(file) = &self.created {
-            let _ = std::fs::remove_file(file);
-            crate::atomic::release(file);
+        if let Some(new) = &self.new {
+            released(new);
         }
+    }
+}
+
+/// From here on an interrupt leaves the file alone: it is about to get its name, or to go by itself.
+fn released(new: &NewContainer) {
+    if let Some(path) = new.temporary_path() {
+        crate::atomic::release(path);
     }
 }
 

@@ -239,6 +239,10 @@ impl Unfinished for Temporary {
         Arc::clone(&self.storage) as Arc<dyn Storage>
     }
 
+    fn path(&self) -> Option<&Path> {
+        Some(self.file.path())
+    }
+
     fn publish(self: Box<Self>) -> io::Result<()> {
         self.file
             .persist_noclobber(&self.target)

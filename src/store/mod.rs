@@ -17,6 +17,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Debug;
 use std::io;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 #[cfg(any(unix, windows))]
@@ -142,6 +143,11 @@ pub trait Folder: Send + Sync + Debug {
 pub trait Unfinished: Debug {
     /// Its bytes.
     fn storage(&self) -> Arc<dyn Storage>;
+
+    /// What has to be removed should this process end before the file has its name.
+    fn path(&self) -> Option<&Path> {
+        None
+    }
 
     /// Gives it its name, which nothing may have yet.
     fn publish(self: Box<Self>) -> io::Result<()>;

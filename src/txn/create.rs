@@ -1,7 +1,9 @@
 //! A new container. Spec: `format-spec/09-commit.md`, "Creation".
 //!
-//! Holds [`image`], the bytes of a container that holds the root group alone. Must not write them.
+//! Holds [`image`], the bytes of a container that holds the root group alone, and [`unfinished`], a file of them. Must not
+//! give it its name: `publish` does.
 
+use std::ffi::OsStr;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -12,6 +14,7 @@ use crate::format::node::Node;
 use crate::format::slot::{Root, Slot, slot_offset};
 use crate::format::{ALIGN, DATA_START, ObjectId, key};
 use crate::index::{Load, edit};
+use crate::store::{Folder, Unfinished};
 
 use super::{EngineOptions, NewContainer, Value};
 
@@ -90,6 +93,22 @@ pub(super) fn image(new: &NewContainer, options: &EngineOptions) -> Result<Vec<u
         (second_at, second_bytes),
         (leaf_at, leaf.bytes),
     ]))
+}
+
+/// A file of the bytes of a new container, durable and without its name.
+pub(super) fn unfinished(
+    folder: &dyn Folder,
+    name: &OsStr,
+    new: &NewContainer,
+    options: &EngineOptions,
+) -> Result<Box<dyn Unfinished>> {
+    let image = image(new, options)?;
+    let unfinished = folder.create(name)?;
+    let storage = unfinished.storage();
+    let refuse = |e| Error::io("cannot write the new container", e);
+    storage.write_all_at(0, &image).map_err(refuse)?;
+    storage.sync().map_err(refuse)?;
+    Ok(unfinished)
 }
 
 /// A record's bytes, and the reference to them at `offset`.

@@ -31,6 +31,9 @@ pub(super) use admission::Writing;
 use super::create;
 use super::open::{self, OpenReport};
 use super::pins::Pins;
+#[cfg(any(unix, windows))]
+use super::publish::Unnamed;
+use super::publish::{self, Taken};
 use super::snapshot::Committed;
 use super::{EngineOptions, NewContainer, PayloadCache, Scratch};
 
@@ -99,6 +102,22 @@ impl Engine {
             .map_err(|e| e.in_file(path))
     }
 
+    /// Makes a new container that is to be called as `path` says, and opens it while it has no name.
+    #[cfg(any(unix, windows))]
+    pub(crate) fn create_unnamed_at(
+        path: &Path,
+        new: &NewContainer,
+        options: EngineOptions,
+    ) -> Result<(Arc<Self>, Unnamed)> {
+        let make = || {
+            let (folder, name) = Directory::of(path, options.access)?;
+            let unfinished = create::unfinished(&folder, &name, new, &options)?;
+            let engine = Self::build(unfinished.storage(), None, options, Some(path.to_owned()))?;
+            Ok((engine, Unnamed::new(Box::new(folder), unfinished)))
+        };
+        make().map_err(|e: Error| e.in_file(path))
+    }
+
     /// Opens the container at `path`.
     #[cfg(any(unix, windows))]
     pub(crate) fn open_at(path: &Path, options: EngineOptions) -> Result<Arc<Self>> {
@@ -115,22 +134,8 @@ impl Engine {
         options: EngineOptions,
         file: Option<PathBuf>,
     ) -> Result<Arc<Self>> {
-        let image = create::image(new, &options)?;
-        let unfinished = folder.create(name)?;
-        let storage = unfinished.storage();
-        let refuse = |e| Error::io("cannot write the new container", e);
-        storage.write_all_at(0, &image).map_err(refuse)?;
-        storage.sync().map_err(refuse)?;
-        drop(storage);
-        unfinished.publish().map_err(|e| match e.kind() {
-            std::io::ErrorKind::AlreadyExists => {
-                Error::already_exists("the file").help("another process has just created it")
-            }
-            _ => Error::io("cannot give the new container its name", e),
-        })?;
-        folder
-            .sync()
-            .map_err(|e| Error::io("cannot make the new container's name durable", e))?;
+        let unfinished = create::unfinished(folder.as_ref(), name, new, &options)?;
+        publish::give_name(folder.as_ref(), unfinished, Taken::Refused)?;
         Self::open(folder, name, options, file)
     }
 

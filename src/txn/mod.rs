@@ -49,7 +49,7 @@ pub(crate) use payload::Payload;
 pub use payload_cache::CacheStatistics;
 pub(crate) use payload_cache::{CacheKey, PayloadCache};
 #[cfg(any(unix, windows))]
-pub(crate) use publish::{Taken, make_new_at};
+pub(crate) use publish::{Taken, Unnamed, make_new_at};
 pub(crate) use scratch::Scratch;
 pub(crate) use snapshot::SnapshotState;
 pub(crate) use usage::HoldingKind;

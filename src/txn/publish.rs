@@ -1,12 +1,13 @@
 //! How a file that was written whole gets its name. Spec: `format-spec/12-space.md`, R-12.16, and `09-commit.md`, R-9.20.
 //!
-//! Holds the making of a new file and the replacement of the one that is open. Must not know what is written.
+//! Holds the making of a new file, [`Unnamed`], and the replacement of the one that is open. Must not know what is written.
 //!
 //! Invariants: a name leads to the old file or to the new one, both whole, whatever is cut off when; the lock of the new
 //! file is held before the name leads to it, that of the old one until the name is durable.
 
 use std::ffi::OsStr;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -17,8 +18,6 @@ use crate::store::{Folder, LockMode, Storage, Unfinished};
 use super::{Engine, EngineOptions, Form, SnapshotState};
 #[cfg(any(unix, windows))]
 use crate::store::{Access, Directory};
-#[cfg(any(unix, windows))]
-use std::path::Path;
 
 /// What to do when the new file's name is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +57,7 @@ impl Engine {
                 folder.create_beside(name)?
             }
         };
-        give_name(folder, other, taken, fill)
+        filled(folder, other, taken, fill)
     }
 
     /// A file is no copy of itself.
@@ -166,13 +165,13 @@ pub(crate) fn make_new_at<T>(
     let make = || {
         let (folder, name) = Directory::of(path, Access::Read)?;
         let other = folder.create(&name)?;
-        give_name(&folder, other, Taken::Refused, fill)
+        filled(&folder, other, Taken::Refused, fill)
     };
     make().map_err(|e| e.in_file(path))
 }
 
 /// Fills a new file and gives it its name.
-fn give_name<T>(
+fn filled<T>(
     folder: &dyn Folder,
     other: Box<dyn Unfinished>,
     taken: Taken,
@@ -181,6 +180,16 @@ fn give_name<T>(
     let Some(made) = fill(&other.storage())? else {
         return Ok(None);
     };
+    give_name(folder, other, taken)?;
+    Ok(Some(made))
+}
+
+/// Gives a file that is whole and durable its name, durably.
+pub(super) fn give_name(
+    folder: &dyn Folder,
+    other: Box<dyn Unfinished>,
+    taken: Taken,
+) -> Result<()> {
     match taken {
         Taken::Refused => other.publish(),
         Taken::Replaced => other.replace(),
@@ -191,8 +200,31 @@ fn give_name<T>(
         }
         _ => Error::io("cannot give the new file its name", e),
     })?;
-    folder.sync().map_err(name_in_doubt)?;
-    Ok(Some(made))
+    folder.sync().map_err(name_in_doubt)
+}
+
+/// A container's file that has no name yet: dropped, it leaves nothing.
+#[derive(Debug)]
+pub(crate) struct Unnamed {
+    folder: Box<dyn Folder>,
+    unfinished: Box<dyn Unfinished>,
+}
+
+impl Unnamed {
+    pub(super) fn new(folder: Box<dyn Folder>, unfinished: Box<dyn Unfinished>) -> Self {
+        Self { folder, unfinished }
+    }
+
+    /// What has to be removed should this process end before.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.unfinished.path()
+    }
+
+    /// Gives the file its name. Its writer, if there is one, must have committed and still live: its lock tells others that
+    /// the file is not one that somebody left behind.
+    pub(crate) fn publish(self) -> Result<()> {
+        give_name(self.folder.as_ref(), self.unfinished, Taken::Refused)
+    }
 }
 
 fn name_in_doubt(e: io::Error) -> Error {

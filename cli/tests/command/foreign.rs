@@ -249,3 +249,39 @@ fn what_cannot_be_taken_is_refused_with_the_reason_and_the_rest_is_done() {
     host.fails(3, &["import", "missing.npy", "c.orth"]);
     assert!(!host.path("c.orth").exists());
 }
+
+/// Killed at any time, an import leaves no container, or the whole one; and the next one takes away what was left.
+#[test]
+fn a_killed_import_leaves_nothing_or_everything() {
+    let host = Host::new();
+    let header = "{'descr': '<i4', 'fortran_order': False, 'shape': (400000,), }";
+    let mut npy = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+    npy.extend_from_slice(format!("{header:<117}\n").as_bytes());
+    npy.extend((0..400_000_i32).flat_map(i32::to_le_bytes));
+    host.write("a.npy", &npy);
+    host.ok(&["import", "a.npy", "whole.orth:/a"]);
+    let digest = |file: &str| text_of(&host.run(&["digest", file, "--json"]).json(), "container");
+    let whole = digest("whole.orth");
+    let (mut left, mut done) = (0, 0);
+    for round in 0..50 {
+        let mut child = host
+            .command(&["import", "-q", "a.npy", "new.orth:/a"])
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_micros(round * 500));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if host.names().iter().any(|name| name == "new.orth") {
+            assert_eq!(digest("new.orth"), whole, "round {round}");
+            std::fs::remove_file(host.path("new.orth")).unwrap();
+            done += 1;
+        } else {
+            left += u32::from(host.names().contains(&".new.orth.tmp".to_owned()));
+        }
+    }
+    println!("{left} killed in the middle, {done} whole");
+    assert!(left > 0, "none was killed in the middle");
+    host.ok(&["import", "a.npy", "new.orth:/a"]);
+    assert_eq!(host.names(), ["a.npy", "new.orth", "whole.orth"]);
+    assert_eq!(digest("new.orth"), whole);
+}
