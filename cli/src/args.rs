@@ -164,6 +164,8 @@ pub(crate) enum Verb {
     Translate(verbs::translate::Translate),
     /// Show what a read would touch, fetch and decode
     Explain(verbs::explain::Explain),
+    /// Write a container, a group or an array as a Zarr folder
+    Export(verbs::export::Export),
     /// Verify containers: structure and checksums
     Check(verbs::check::Check),
     /// Write what verifies of a damaged container to a new one

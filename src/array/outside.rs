@@ -1,13 +1,13 @@
 //! What readers of other software need to find an array's chunks: places in the file, or bytes where no place will do.
 //!
-//! Holds [`ChunkReference`] and [`DynArray::for_each_reference`]. Must not know how references are written down.
+//! Holds [`ChunkReference`], [`DynArray::for_each_reference`] and [`DynArray::encode_chunk`]. Must not know how references are written down.
 
 use std::ops::ControlFlow;
 
 use smallvec::SmallVec;
 
 use super::element::Elements;
-use super::handle::DynArray;
+use super::handle::{Block, DynArray};
 use super::layout::{Layout, Tile};
 use super::plan::Plan;
 use super::scan;
@@ -91,6 +91,36 @@ impl DynArray {
                 };
                 told.map_err(|e| e.in_chunk(coord))
             })
+        })
+    }
+
+    /// The stored bytes that a whole chunk with these elements would have here, all codecs applied; `None` when every element
+    /// is fill. Writes nothing: for other software's files with this array's chunks and codecs.
+    ///
+    /// # Errors
+    /// `TypeMismatch` or `InvalidArgument` where the block is not one stored chunk of this array's type.
+    pub fn encode_chunk(&self, block: &Block) -> Result<Option<Vec<u8>>> {
+        self.placed(|| {
+            let compiled = self.compiled()?;
+            let (layout, tile) = (&compiled.layout, &compiled.layout.chunk);
+            if block.data_type != layout.document.data_type {
+                return Err(Error::type_mismatch("block")
+                    .expected(&layout.document.data_type)
+                    .found(&block.data_type));
+            }
+            if block.shape != layout.document.chunk_shape
+                || block.elements.len(tile.item) != tile.len
+            {
+                return Err(Error::invalid("block")
+                    .expected(format_args!("a chunk of {:?}", layout.document.chunk_shape))
+                    .found(format_args!("{:?}", block.shape)));
+            }
+            if block.elements.is_fill(layout.fill()) {
+                return Ok(None);
+            }
+            let mut bytes = Vec::new();
+            block.elements.encode(tile, &mut bytes)?;
+            Ok(Some(bytes))
         })
     }
 

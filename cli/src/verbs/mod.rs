@@ -11,6 +11,7 @@ pub(crate) mod create;
 pub(crate) mod diff;
 pub(crate) mod digest;
 pub(crate) mod explain;
+pub(crate) mod export;
 pub(crate) mod get;
 pub(crate) mod grow;
 pub(crate) mod import;
@@ -58,6 +59,7 @@ pub(crate) fn run(verb: &Verb, session: &Session) -> Result<()> {
         Verb::SetDomain(args) => set_domain::run(args, session),
         Verb::Translate(args) => translate::run(args, session),
         Verb::Explain(args) => explain::run(args, session),
+        Verb::Export(args) => export::run(args, session),
         Verb::Check(args) => check::run(args, session),
         Verb::Salvage(args) => salvage::run(args, session),
         Verb::Stat(args) => stat::run(args, session),

@@ -246,7 +246,7 @@ impl<'a> Writing<'a> {
             self.told.refused.push((array.path().to_owned(), reason));
             return Ok(());
         }
-        let shifts = shifts(placed)?;
+        let shifts = placed.shifts()?;
         let before = self.told.chunks;
         // What fails here is no error of the library's.
         let mut failure = None;
@@ -320,17 +320,6 @@ impl<'a> Writing<'a> {
         self.told.arrays = self.told.arrays.saturating_add(1);
         Ok(())
     }
-}
-
-/// The chunk coordinate at index 0, per axis.
-fn shifts(placed: &Placed) -> Result<Vec<i128>> {
-    let origin = placed.array.origin()?;
-    let per_axis = placed.first.iter().zip(origin).zip(&placed.chunk);
-    Ok(per_axis
-        .map(|((first, origin), chunk)| {
-            (i128::from(*first) - i128::from(origin)).div_euclid(i128::from((*chunk).max(1)))
-        })
-        .collect())
 }
 
 /// A coordinate array over the whole cover: its own elements, and beyond its domain what goes on from them, so that the

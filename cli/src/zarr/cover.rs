@@ -19,10 +19,23 @@ pub(crate) struct Placed {
     /// Coordinate of index 0, per axis.
     pub(crate) first: Vec<i64>,
     pub(crate) shape: Vec<u64>,
-    /// Axis names, all given and unique for one length in the group.
+    /// Axis names, each of one length in the group where the cover is common; empty for an axis without a name.
     pub(crate) dims: Vec<String>,
     /// A coordinate of its axis, written out because its own chunks do not fit the common cover.
     pub(crate) spelled_out: bool,
+}
+
+impl Placed {
+    /// The chunk coordinate at index 0, per axis.
+    pub(crate) fn shifts(&self) -> Result<Vec<i128>> {
+        let origin = self.array.origin()?;
+        let per_axis = self.first.iter().zip(origin).zip(&self.chunk);
+        Ok(per_axis
+            .map(|((first, origin), chunk)| {
+                (i128::from(*first) - i128::from(origin)).div_euclid(i128::from((*chunk).max(1)))
+            })
+            .collect())
+    }
 }
 
 /// An axis whose positions are not its coordinates.

@@ -62,6 +62,8 @@ struct Facts<'a> {
 pub(crate) enum Places {
     /// Attributes of one list each, which netCDF can hold too.
     Apart,
+    /// One attribute that holds the lists, which import reads back.
+    Together,
 }
 
 /// The documents of an array. `inner` asks for those of the chunks within shards, `full` says that no chunk is absent.
@@ -100,6 +102,12 @@ pub(crate) fn array(
                     facts.map(|(name, value)| (format!("{ORIGIN_ATTRIBUTE}_{name}"), value));
                 attributes.retain(|(name, _)| apart.iter().all(|(other, _)| name != other));
                 attributes.extend(apart);
+            }
+            Places::Together => {
+                let version = std::iter::once(("version", Json::I64(1)));
+                let all = object(version.chain(facts));
+                attributes.retain(|(name, _)| name != ORIGIN_ATTRIBUTE);
+                attributes.push((ORIGIN_ATTRIBUTE.to_owned(), all));
             }
         }
     }
@@ -255,6 +263,10 @@ fn version_3(facts: Facts<'_>) -> Documents {
         .data_type
         .fill_to_json(facts.fill)
         .ok_or("its fill value has no JSON form")?;
+    let names = facts.dims.iter().map(|name| match name.as_str() {
+        "" => Json::Null,
+        name => text(name),
+    });
     let document = object([
         ("zarr_format", Json::I64(3)),
         ("node_type", text("array")),
@@ -277,15 +289,70 @@ fn version_3(facts: Facts<'_>) -> Documents {
             Json::Array(facts.codecs.iter().map(codec).collect()),
         ),
         ("attributes", Json::Object(facts.attributes)),
-        (
-            "dimension_names",
-            Json::Array(facts.dims.iter().map(text).collect()),
-        ),
+        ("dimension_names", Json::Array(names.collect())),
     ]);
     Ok(vec![("zarr.json", document)])
 }
 
 fn version_2(facts: Facts<'_>) -> Documents {
+    let Steps {
+        filters,
+        compressor,
+        order,
+        big,
+    } = steps_2(&facts)?;
+    // xarray takes the fill value of version 2 for missing data: true zeros would become NaN.
+    let zero = facts.fill.iter().all(|b| *b == 0);
+    let fill = if zero || facts.full {
+        Json::Null
+    } else {
+        let json = facts.data_type.fill_to_json(facts.fill);
+        json.ok_or("its fill value has no JSON form")?
+    };
+    let mut attributes = facts.attributes;
+    let dims = facts
+        .dims
+        .iter()
+        .enumerate()
+        .map(|(axis, name)| match name.as_str() {
+            "" => text(format!("dim_{axis}")),
+            name => text(name),
+        });
+    let dims = Json::Array(dims.collect());
+    attributes.push(("_ARRAY_DIMENSIONS".to_owned(), dims));
+    let document = object([
+        ("zarr_format", Json::I64(2)),
+        ("shape", uints(facts.shape.iter().copied())),
+        ("chunks", uints(facts.chunk.iter().copied())),
+        ("dtype", dtype_2(facts.data_type, big)?),
+        ("compressor", compressor),
+        ("fill_value", fill),
+        ("order", text(order)),
+        (
+            "filters",
+            if filters.is_empty() {
+                Json::Null
+            } else {
+                Json::Array(filters)
+            },
+        ),
+        ("dimension_separator", text(".")),
+    ]);
+    Ok(vec![
+        (".zarray", document),
+        (".zattrs", Json::Object(attributes)),
+    ])
+}
+
+/// What a pipeline is in version 2.
+struct Steps {
+    filters: Vec<Json>,
+    compressor: Json,
+    order: &'static str,
+    big: bool,
+}
+
+fn steps_2(facts: &Facts<'_>) -> std::result::Result<Steps, String> {
     let rank = facts.shape.len();
     let mut filters = Vec::new();
     let (mut order, mut big) = ("C", false);
@@ -325,39 +392,12 @@ fn version_2(facts: Facts<'_>) -> Documents {
         Some(last) => last,
         None => Json::Null,
     };
-    // xarray takes the fill value of version 2 for missing data: true zeros would become NaN.
-    let zero = facts.fill.iter().all(|b| *b == 0);
-    let fill = if zero || facts.full {
-        Json::Null
-    } else {
-        let json = facts.data_type.fill_to_json(facts.fill);
-        json.ok_or("its fill value has no JSON form")?
-    };
-    let mut attributes = facts.attributes;
-    let dims = Json::Array(facts.dims.iter().map(text).collect());
-    attributes.push(("_ARRAY_DIMENSIONS".to_owned(), dims));
-    let document = object([
-        ("zarr_format", Json::I64(2)),
-        ("shape", uints(facts.shape.iter().copied())),
-        ("chunks", uints(facts.chunk.iter().copied())),
-        ("dtype", dtype_2(facts.data_type, big)?),
-        ("compressor", compressor),
-        ("fill_value", fill),
-        ("order", text(order)),
-        (
-            "filters",
-            if filters.is_empty() {
-                Json::Null
-            } else {
-                Json::Array(filters)
-            },
-        ),
-        ("dimension_separator", text(".")),
-    ]);
-    Ok(vec![
-        (".zarray", document),
-        (".zattrs", Json::Object(attributes)),
-    ])
+    Ok(Steps {
+        filters,
+        compressor,
+        order,
+        big,
+    })
 }
 
 /// A codec as numcodecs names it.

@@ -7,6 +7,7 @@ pub(crate) mod cover;
 pub(crate) mod document;
 mod extend;
 pub(crate) mod group;
+pub(crate) mod window;
 
 pub(crate) use extend::extend;
 

@@ -10,6 +10,7 @@
 )]
 
 mod errors;
+mod exporting;
 mod foreign;
 mod growing;
 mod host;
