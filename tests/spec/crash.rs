@@ -32,7 +32,7 @@ pub fn content(raw: &Raw) -> orthant::Result<Vec<RawEntry>> {
     raw.entries().map(without_history)
 }
 
-fn without_history(mut all: Vec<RawEntry>) -> Vec<RawEntry> {
+pub fn without_history(mut all: Vec<RawEntry>) -> Vec<RawEntry> {
     all.retain(|e| e.key[0] != 0x11);
     all
 }

@@ -60,7 +60,7 @@ const SECOND: [&[Step]; 5] = [
 fn first_crashes(steps: &[Step]) -> Vec<Vec<u8>> {
     let disk = Disk::new(Sabotage::None);
     let (run, error) = take(&disk, steps);
-    assert!(error.is_none(), "{error:?}");
+    assert!(error.is_none(), "{steps:?}: {error:?}");
     let history = run.unwrap().history;
     let mut platter = Platter::default();
     let mut random = Random::new(1);
