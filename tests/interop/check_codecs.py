@@ -26,7 +26,8 @@ from zarr.storage import MemoryStore
 
 warnings.simplefilter("ignore")
 ROOT = Path(__file__).resolve().parents[2]
-FILLS = {"bool": False, "string": "", "complex64": [0, 0], "complex128": [0, 0], "bytes": "", "numpy.datetime64": 0}
+FILLS = {"bool": False, "string": "", "complex64": [0, 0], "complex128": [0, 0], "bytes": "", "null_terminated_bytes": "", "fixed_length_utf32": "",
+         "numpy.datetime64": 0}
 
 
 def make(folder):

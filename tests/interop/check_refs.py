@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Opens containers through `orthant refs`, with zarr-python, xarray and Dask, over files and over HTTP ranges.
+"""Opens containers through `orthant refs`: with zarr-python over files and HTTP ranges, Icechunk, xarray and Dask.
 
     .venv/bin/python tests/interop/check_refs.py
 
@@ -8,6 +8,7 @@ within shards, references that are older than a hundred commits. What is read is
 and the bytes that the server sends are counted.
 """
 
+import base64
 import json
 import os
 import subprocess
@@ -19,9 +20,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import fsspec
+import icechunk
 import numpy as np
 import xarray as xr
 import zarr
+from zarr.core.buffer import default_buffer_prototype
+from zarr.core.sync import sync
 from zarr.storage import FsspecStore
 
 warnings.simplefilter("ignore")
@@ -167,6 +171,27 @@ def codecs_over_file_and_http(folder, server):
             assert len(readable) > 100
             compare(f"{name} file", opened(folder / f"{name}.json"), readable)
             compare(f"{name} http", opened(folder / f"{name}-http.json", **http), readable)
+    compare("icechunk", icechunk_repository(folder, folder / "codecs-3.json"), truth)
+
+
+def icechunk_repository(folder, references):
+    """The same references as virtual references of an Icechunk repository."""
+    url = f"file://{folder}/"
+    config = icechunk.RepositoryConfig.default()
+    config.set_virtual_chunk_container(icechunk.VirtualChunkContainer(url, icechunk.local_filesystem_store(f"{folder}/")))
+    storage = icechunk.local_filesystem_storage(str(folder / "icechunk"))
+    repo = icechunk.Repository.create(storage, config, authorize_virtual_chunk_access={url: None})
+    session, make = repo.writable_session("main"), default_buffer_prototype().buffer.from_bytes
+    refs = json.loads(references.read_text())["refs"]
+    for key in sorted(refs, key=lambda key: not key.endswith("zarr.json")):
+        value = refs[key]
+        if isinstance(value, list):
+            session.store.set_virtual_ref(key, f"file://{value[0]}", offset=value[1], length=value[2])
+        else:
+            data = base64.b64decode(value[7:]) if value.startswith("base64:") else value.encode()
+            sync(session.store.set(key, make(data)))
+    session.commit("references")
+    return zarr.open_group(repo.readonly_session("main").store, mode="r")
 
 
 def signed_in_xarray(folder, server):

@@ -63,6 +63,8 @@ fn fixed_types() -> Vec<DataType> {
         DataType::Complex64,
         DataType::Complex128,
         DataType::RawBytes { length: 5 },
+        DataType::NullTerminatedBytes { length: 3 },
+        DataType::FixedUtf32 { chars: 2 },
         DataType::Datetime64 {
             unit: TimeUnit::Second,
             scale: 1,
@@ -89,6 +91,12 @@ fn chunk(data_type: &DataType, len: usize) -> Vec<u8> {
     if *data_type == DataType::Bool {
         for byte in &mut bytes {
             *byte &= 1;
+        }
+    }
+    // ASCII, each a word of four bytes.
+    if matches!(data_type, DataType::FixedUtf32 { .. }) {
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            *byte = if at % 4 == 0 { *byte & 0x7F } else { 0 };
         }
     }
     bytes
