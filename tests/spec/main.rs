@@ -46,6 +46,7 @@ mod nested;
 mod pin_model;
 mod platter;
 mod rechunk;
+mod references;
 mod salvage;
 mod second_reader;
 mod sharding;
