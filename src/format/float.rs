@@ -116,7 +116,9 @@ impl FloatLayout {
             let scale = exponent - i32::try_from(self.fraction_bits).unwrap_or(0);
             #[expect(clippy::cast_precision_loss, reason = "at most 24 bits")]
             let significand = significand as f64;
-            significand * f64::from(scale).exp2()
+            // By bits: `exp2` of the standard library promises no exact result. All scales are those of normal numbers.
+            let power = u64::try_from(scale + 1023).unwrap_or(0) << 52;
+            significand * f64::from_bits(power)
         };
         if negative { -value } else { value }
     }
