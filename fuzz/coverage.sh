@@ -5,7 +5,7 @@
 #   fuzz/coverage.sh [TARGET...]      all targets where none is named
 set -euo pipefail
 cd "$(dirname "$0")/.."
-targets=("$@"); [ ${#targets[@]} -gt 0 ] || mapfile -t targets < <(cargo +nightly fuzz list)
+targets=("$@"); [ ${#targets[@]} -gt 0 ] || mapfile -t targets < <(basename -s .rs fuzz/fuzz_targets/*.rs)
 cargo run -q --manifest-path fuzz/Cargo.toml --bin seeds
 host=$(rustc -vV | sed -n 's/^host: //p')
 tools=$(rustc +nightly --print sysroot)/lib/rustlib/$host/bin
