@@ -375,6 +375,11 @@ fn retained_generations_and_the_present_stay_whole_when_one_is_restored_and_anot
     }
     assert_eq!(c.snapshots().unwrap().len(), 1);
     verify(&c);
+    let damage = |p| panic!("{p:?}");
+    let go_on = |_, _| std::ops::ControlFlow::Continue(());
+    let kept = c.snapshot_at(&"b".parse().unwrap()).unwrap();
+    kept.check(orthant::CheckLevel::Data, go_on, damage)
+        .unwrap();
     let len = c.to_bytes().unwrap().len();
     println!("100 turnovers of 20 kB beside a retained 20 kB: {len} bytes");
     // 1.6 times the 45 kB that live, and a commit of 13 kB with 32 KiB for each of 4 generations.
