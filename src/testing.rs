@@ -70,6 +70,15 @@ impl Raw {
         Engine::create(folder, name, &new_container(), fixed(), None).map(Self)
     }
 
+    /// As [`Raw::create`], with an engine that reuses space this many generations too early.
+    pub fn create_hasty(folder: Arc<dyn Folder>, name: &OsStr, horizon_error: u64) -> Result<Self> {
+        let options = EngineOptions {
+            horizon_error,
+            ..fixed()
+        };
+        Engine::create(folder, name, &new_container(), options, None).map(Self)
+    }
+
     /// Opens a container in a folder.
     pub fn open(folder: Arc<dyn Folder>, name: &OsStr) -> Result<Self> {
         Engine::open(folder, name, fixed(), None).map(Self)

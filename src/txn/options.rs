@@ -49,6 +49,8 @@ pub(crate) struct EngineOptions {
     pub(crate) writer_version: u32,
     /// Identity of files made from this one; none: random.
     pub(crate) uuid: Option<[u8; 16]>,
+    /// How many generations too early space is reused. Nothing but 0 is right: tests show that they notice.
+    pub(crate) horizon_error: u64,
 }
 
 impl Default for EngineOptions {
@@ -66,6 +68,7 @@ impl Default for EngineOptions {
             writer_id: None,
             writer_version: LIBRARY_VERSION,
             uuid: None,
+            horizon_error: 0,
         }
     }
 }

@@ -61,6 +61,7 @@ impl WriterState {
         match oldest {
             Ok(oldest) => {
                 let limit = oldest.map_or(horizon, |oldest| oldest.min(horizon));
+                let limit = limit.saturating_add(self.engine.options().horizon_error);
                 tail.space.pass(limit, &mut |e| self.engine.forget_node(e));
             }
             Err(_) => {
