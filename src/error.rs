@@ -37,7 +37,8 @@ pub enum ErrorKind {
     FileFull,
     /// Another writer holds the container, or a writer is in the middle of a commit: try again.
     Busy,
-    /// The file system gives no locks, so writing is refused unless asked for explicitly.
+    /// The file system gives no locks, so writing is refused unless asked for explicitly; or the handle's locks are those of
+    /// the process that opened it, and this is a forked child.
     LockUnavailable,
     /// The snapshot's space may have been reused.
     SnapshotExpired,

@@ -8,7 +8,8 @@
 //! open keeps the lock).
 
 use std::collections::HashSet;
-use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{LazyLock, OnceLock};
 
 use parking_lot::Mutex;
 
@@ -32,32 +33,71 @@ pub enum LockMode {
     Exclusive,
 }
 
-/// Files that a writer of this process holds. Locks of the whole file, where only those exist, do not tell two handles
+/// Files that a writer of one process holds. Locks of the whole file, where only those exist, do not tell two handles
 /// of one process apart everywhere; device and inode do, through hard and symbolic links too.
-static WRITERS: LazyLock<Mutex<HashSet<FileId>>> = LazyLock::new(Mutex::default);
+///
+/// A forked child has a table of its own: in its parent's stand writers that are not its own and that it never sees go,
+/// and a thread that the child does not have may have held that table's lock for good.
+struct Writers {
+    /// The process; 0: nobody's yet.
+    pid: AtomicU32,
+    files: LazyLock<Mutex<HashSet<FileId>>>,
+    child: OnceLock<Box<Writers>>,
+}
+
+static WRITERS: Writers = Writers::new();
+
+impl Writers {
+    const fn new() -> Self {
+        Self {
+            pid: AtomicU32::new(0),
+            files: LazyLock::new(Mutex::default),
+            child: OnceLock::new(),
+        }
+    }
+
+    /// The table of the process `pid`, which is this one.
+    fn of(pid: u32) -> &'static Self {
+        let mut table = &WRITERS;
+        loop {
+            let taken = table
+                .pid
+                .compare_exchange(0, pid, Ordering::AcqRel, Ordering::Acquire);
+            if taken.is_ok() || taken == Err(pid) {
+                return table;
+            }
+            table = table.child.get_or_init(|| Box::new(Self::new()));
+        }
+    }
+}
 
 /// The entry of one writer in the table of this process.
 #[derive(Debug)]
 pub(crate) struct WriterEntry {
+    pid: u32,
     id: Option<FileId>,
 }
 
 impl WriterEntry {
     /// Enters a writer of the file; none when this process has one.
     pub(crate) fn new(id: Option<FileId>) -> Option<Self> {
+        let pid = std::process::id();
         if let Some(id) = id
-            && !WRITERS.lock().insert(id)
+            && !Writers::of(pid).files.lock().insert(id)
         {
             return None;
         }
-        Some(Self { id })
+        Some(Self { pid, id })
     }
 }
 
 impl Drop for WriterEntry {
     fn drop(&mut self) {
-        if let Some(id) = &self.id {
-            WRITERS.lock().remove(id);
+        // In a forked child it is the parent's, and the child may have one of its own by now.
+        if let Some(id) = &self.id
+            && self.pid == std::process::id()
+        {
+            Writers::of(self.pid).files.lock().remove(id);
         }
     }
 }

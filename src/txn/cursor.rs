@@ -44,6 +44,7 @@ impl Cursor {
     }
 
     pub(crate) fn over_writer(w: &Arc<WriterState>, lower: &[u8], upper: &[u8]) -> Result<Self> {
+        w.engine().check_process()?;
         let base = w.base();
         Ok(Self {
             staged: Some(Staged {

@@ -231,6 +231,7 @@ impl Engine {
     /// # Errors
     /// `Busy` when commits follow one another faster than the bytes can be read.
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
+        self.check_process()?;
         for _ in 0..BYTES_TRIES {
             if let Some(bytes) = self.try_bytes().map_err(|e| self.place(e))? {
                 return Ok(bytes);
@@ -289,6 +290,18 @@ impl Engine {
     pub(crate) fn is_same_file(&self, other: &Self) -> bool {
         let identity = self.storage.identity();
         std::ptr::eq(self, other) || identity.is_some() && identity == other.storage.identity()
+    }
+
+    /// Refuses a handle to a forked child: the locks are its parent's, and what a thread of the parent was doing at the
+    /// fork is never done here.
+    pub(super) fn check_process(&self) -> Result<()> {
+        if self.pins.are_ours() {
+            return Ok(());
+        }
+        Err(self.place(
+            Error::lock_unavailable("this handle belongs to the process that opened it")
+                .help("a forked child opens the container anew"),
+        ))
     }
 
     pub(super) fn storage(&self) -> &dyn Storage {

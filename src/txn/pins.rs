@@ -4,7 +4,7 @@
 //! file, which the system drops with the process. Must not decide what a pin allows.
 //!
 //! Invariants: the byte is locked exactly while the count is not zero; a forked child neither takes nor drops a lock, as
-//! it shares the handle that they belong to.
+//! it shares the handle that they belong to, nor waits for one that a thread of its parent held.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -71,13 +71,13 @@ impl Pins {
         storage: &dyn Storage,
         choose: impl FnOnce() -> (Target, T),
     ) -> io::Result<(Pinned, T)> {
+        if !self.owner.is_here_for_sure() {
+            return Ok((Pinned::Not, choose().1));
+        }
         let mut held = self.held.lock();
         let (target, chosen) = choose();
         let generation = target.generation;
         let deferred = usize::from(target.is_deferred);
-        if !self.owner.is_here_for_sure() {
-            return Ok((Pinned::Not, chosen));
-        }
         if let Some(held) = held.get_mut(&generation) {
             held.count = held.count.saturating_add(1);
             held.deferred = held.deferred.saturating_add(deferred);

@@ -149,6 +149,7 @@ impl SnapshotState {
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Value>> {
+        self.engine.check_process()?;
         self.root()
             .and_then(|root| self.tree().get_below(self.engine.as_ref(), root, None, key))
             .map_err(|e| self.place(e))
@@ -165,6 +166,7 @@ impl SnapshotState {
 
     /// A cursor that stands at the first key of `lower..upper`.
     pub(super) fn index_cursor(&self, lower: &[u8], upper: &[u8]) -> Result<Cursor<Arc<Engine>>> {
+        self.engine.check_process()?;
         let load = Arc::clone(&self.engine);
         Cursor::range(load, *self.tree(), lower, Some(Key::from_slice(upper)))
             .map_err(|e| self.place(e))

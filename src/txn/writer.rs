@@ -117,7 +117,8 @@ pub(crate) trait Pending: std::fmt::Debug + Send + Sync {
 /// Keeps a commit or an abort of another thread from happening in the middle of one operation.
 #[must_use]
 pub(crate) struct Hold<'a> {
-    _gate: RwLockReadGuard<'a, ()>,
+    /// None in a forked child, where nothing commits.
+    _gate: Option<RwLockReadGuard<'a, ()>>,
 }
 
 impl WriterState {
@@ -194,9 +195,10 @@ impl WriterState {
     /// one for its whole length; threads it starts need none of their own, but may take one. A thread that holds one
     /// must not commit.
     pub(crate) fn hold(&self) -> Hold<'_> {
+        let owns = self.owner.is_here();
         Hold {
             // Recursive: a waiting commit must not block the second hold of a thread that has one.
-            _gate: self.gate.read_recursive(),
+            _gate: owns.then(|| self.gate.read_recursive()),
         }
     }
 
@@ -246,6 +248,7 @@ impl WriterState {
                 .expected("at least one byte, at a power of two from 8 on")
                 .found(format_args!("{} bytes, alignment {align}", bytes.len())));
         }
+        self.check_process()?;
         let crc = crc32c(bytes);
         let _hold = self.hold();
         let medium = self.medium()?;
@@ -319,6 +322,7 @@ impl WriterState {
     /// # Errors
     /// `LimitExceeded` above 1,024 bytes.
     pub(crate) fn set_message(&self, message: &str) -> Result<()> {
+        self.check_process()?;
         if message.len() > MESSAGE_LEN_MAX {
             return Err(Error::limit("commit message")
                 .expected(format_args!("at most {MESSAGE_LEN_MAX} bytes"))
@@ -330,6 +334,7 @@ impl WriterState {
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Value>> {
+        self.engine.check_process()?;
         let _hold = self.hold();
         match self.overlay.get(key) {
             Some(staged) => Ok(staged),
@@ -344,6 +349,7 @@ impl WriterState {
     }
 
     pub(crate) fn payload_range(&self, extent: Extent, range: Range<u64>) -> Result<Payload> {
+        self.engine.check_process()?;
         let _hold = self.hold();
         let (offset, len) = payload::locate(extent, &range)?;
         {
@@ -395,6 +401,7 @@ impl WriterState {
     /// `Io` (a full disk) and `LimitExceeded` before anything reachable has changed: the transaction is as it was, and
     /// may be committed again or aborted. `Poisoned` when a sync or slot write failed: this writer is done for.
     pub(crate) fn commit(&self) -> Result<Generation> {
+        self.check_process()?;
         self.flush_pending()?;
         let _alone = self.gate.write();
         let mut changes = self.overlay.take();
@@ -413,6 +420,7 @@ impl WriterState {
     /// # Errors
     /// As [`WriterState::commit`], but nothing poisons the writer.
     pub(crate) fn commit_deferred(&self) -> Result<u64> {
+        self.check_process()?;
         self.flush_pending()?;
         let _alone = self.gate.write();
         let mut changes = self.overlay.take();
@@ -439,13 +447,20 @@ impl WriterState {
 
     /// Forgets everything staged; the writer goes on from its base.
     pub(crate) fn abort(&self) {
+        if self.check_process().is_err() {
+            return;
+        }
         self.discard_pending();
         let _alone = self.gate.write();
         self.forget();
     }
 
-    /// Aborts and lets the container go, whoever still holds this state: its views read on, nothing writes.
+    /// Aborts and lets the container go, whoever still holds this state: its views read on, nothing writes. In a forked child
+    /// it does nothing: the writer is the parent's.
     pub(crate) fn close(&self) {
+        if self.check_process().is_err() {
+            return;
+        }
         // What is pending holds views of this writer: the list would keep it alive.
         drop(std::mem::take(&mut *self.pending.lock()));
         let _alone = self.gate.write();
@@ -502,11 +517,19 @@ impl WriterState {
         }
     }
 
-    fn check_health(&self) -> Result<()> {
-        if !self.owner.is_here_for_sure() {
-            return Err(Error::read_only("this writer belongs to another process")
-                .help("a forked child opens the container anew"));
+    /// A forked child must neither write nor wait for what a thread of its parent held.
+    pub(super) fn check_process(&self) -> Result<()> {
+        if self.owner.is_here_for_sure() {
+            return Ok(());
         }
+        Err(self.engine.place(
+            Error::lock_unavailable("this writer belongs to another process")
+                .help("a forked child opens the container anew"),
+        ))
+    }
+
+    fn check_health(&self) -> Result<()> {
+        self.check_process()?;
         match *self.health.lock() {
             Health::Live => Ok(()),
             Health::Poisoned(last) => Err(Error::poisoned("a sync or slot write has failed", last)

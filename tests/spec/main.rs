@@ -23,6 +23,7 @@ mod doubt;
 mod faults;
 mod files;
 mod foreign_shards;
+mod forked;
 mod founding_text;
 #[path = "../../fuzz/src/seeds.rs"]
 mod fuzz_seeds;

@@ -1,4 +1,4 @@
-//! Readers and a writer in one file at once: in threads, in processes, killed, forked, without permission to write.
+//! Readers and a writer in one file at once: in threads, in processes, killed, without permission to write.
 
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -233,113 +233,6 @@ fn a_pin_of_another_process_holds_its_space_and_goes_when_the_process_is_killed(
     let held = len();
     (18..60).for_each(&step);
     assert_eq!(len(), held, "what the dead reader held is used");
-}
-
-/// Forks, with a container open, a snapshot held and uncommitted work in a writer. What the child finds is the code it
-/// leaves with: 0, or the number of the first thing that is not as it must be.
-#[cfg(unix)]
-#[test]
-#[expect(unsafe_code, reason = "fork is not in the standard library")]
-fn as_a_process_that_forks() {
-    let Some(path) = child_work() else { return };
-    let container = Container::open(&path).unwrap();
-    let snapshot = container.snapshot().unwrap();
-    let w = container.writer().unwrap();
-    let a = w.array::<i32>("a").unwrap();
-    a.write_slice(region![..], &[2; 4]).unwrap();
-    let in_child = || {
-        let refused = |e: orthant::Error| e.kind() == ErrorKind::ReadOnly;
-        let busy = |e: orthant::Error| e.kind() == ErrorKind::Busy;
-        let ones = |s: &Snapshot| s.array::<i32>("a")?.read_vec(region![..]);
-        let checks: [&dyn Fn() -> bool; 8] = [
-            &|| w.commit().is_err_and(refused),
-            &|| {
-                a.write_slice(region![..], &[3; 4])
-                    .and_then(|_| w.commit())
-                    .is_err()
-            },
-            &|| container.writer().is_err_and(busy),
-            // What its parent pinned may go at any time: right, or said to have expired.
-            &|| match ones(&snapshot) {
-                Ok(cells) => cells == [1; 4],
-                Err(e) => e.kind() == ErrorKind::SnapshotExpired,
-            },
-            &|| Container::open(&path).is_ok_and(|c| c.writer().is_err_and(busy)),
-            &|| {
-                Container::open(&path).is_ok_and(|c| {
-                    c.latest()
-                        .is_ok_and(|s| ones(&s).is_ok_and(|v| v == [1; 4]))
-                })
-            },
-            // Opened anew, it waits as anybody does, and not for ever.
-            &|| {
-                let began = Instant::now();
-                let waited = Container::open(&path)
-                    .and_then(|c| c.writer_timeout(Duration::from_millis(50)).map(drop));
-                waited.is_err_and(busy) && began.elapsed() < Duration::from_secs(5)
-            },
-            &|| container.refresh().is_ok(),
-        ];
-        let wrong = checks.iter().position(|check| !check());
-        wrong.map_or(0, |i| i32::try_from(i).unwrap_or(0) + 1)
-    };
-    // SAFETY: no other thread of this process does anything but wait for this one, so the child's memory is whole.
-    let forked = unsafe { libc::fork() };
-    assert!(forked >= 0);
-    if forked == 0 {
-        let code = in_child();
-        // The copies of the writer and the pin go; what they stand for is the parent's and must stay.
-        drop((a, w, snapshot, container));
-        // SAFETY: ends the child at once.
-        unsafe { libc::_exit(code) };
-    }
-    let mut status = 0;
-    // SAFETY: `status` lives through the call.
-    let waited = unsafe { libc::waitpid(forked, &raw mut status, 0) };
-    assert_eq!(waited, forked);
-    assert_eq!(
-        (libc::WIFEXITED(status), libc::WEXITSTATUS(status)),
-        (true, 0)
-    );
-    // The lock and the pin are still here, and so is the work.
-    let other = Container::open(&path).unwrap();
-    assert_eq!(other.writer().unwrap_err().kind(), ErrorKind::Busy);
-    assert!(
-        Raw::open_at(&path)
-            .unwrap()
-            .pinned()
-            .unwrap()
-            .contains(&snapshot.generation())
-    );
-    w.commit().unwrap();
-    assert_eq!(a.read_vec(region![..]).unwrap(), [2; 4]);
-    println!("\nforked");
-}
-
-#[cfg(unix)]
-#[test]
-fn a_forked_child_is_refused_what_is_its_parents_and_takes_nothing_from_it() {
-    let (_folder, path) = scratch("forked.orth");
-    let w = Container::create(&path).unwrap().writer().unwrap();
-    w.create_array("a", ArraySpec::<i32>::new(region![0..4]))
-        .unwrap()
-        .write_slice(region![..], &[1; 4])
-        .unwrap();
-    w.commit().unwrap();
-    drop(w);
-    let done = child("together::as_a_process_that_forks", &path)
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&done.stdout);
-    assert!(
-        done.status.success() && said.contains("forked"),
-        "{said}{}",
-        String::from_utf8_lossy(&done.stderr)
-    );
-    let c = Container::open(&path).unwrap();
-    let a = c.snapshot().unwrap().array::<i32>("a").unwrap();
-    assert_eq!(a.read_vec(region![..]).unwrap(), [2; 4]);
-    drop(c.writer().unwrap());
 }
 
 #[test]

@@ -30,6 +30,7 @@ impl Engine {
 
     /// As [`Engine::writer`], but waits up to `wait` for another writer to go.
     pub(crate) fn writer_within(self: &Arc<Self>, wait: Duration) -> Result<Arc<WriterState>> {
+        self.check_process()?;
         let until = (!wait.is_zero()).then(|| Instant::now().checked_add(wait));
         loop {
             let e = match self.try_writer() {
@@ -56,7 +57,7 @@ impl Engine {
         }
         let busy = || {
             Error::busy("another writer holds this container")
-                .help("wait for it with a timeout, or try again later")
+                .help("wait for it with a timeout, or try again later; a forked child of a killed writer keeps its lock")
         };
         let flag = Writing::new(self).ok_or_else(busy)?;
         let medium = match &self.home {

@@ -30,6 +30,7 @@ impl Engine {
     /// # Errors
     /// `Io` when the lock cannot be taken or the slots not be read; what opening finds wrong.
     pub(crate) fn snapshot(self: &Arc<Self>) -> Result<Arc<SnapshotState>> {
+        self.check_process()?;
         loop {
             let (pinned, committed) = self
                 .pins
@@ -128,6 +129,7 @@ impl Engine {
 
     /// The generations that somebody reads, ascending; none where the locks of others cannot be asked for.
     pub(crate) fn pinned(&self) -> Result<Option<Vec<Generation>>> {
+        self.check_process()?;
         match self.pins.all(self.storage.as_ref()) {
             Ok(all) => Ok(Some(all)),
             Err(e) if e.kind() == std::io::ErrorKind::Unsupported => Ok(None),
@@ -228,6 +230,7 @@ impl Engine {
     /// # Errors
     /// As opening; `Replaced` when the path now names another file.
     pub(crate) fn refresh(self: &Arc<Self>) -> Result<Arc<SnapshotState>> {
+        self.check_process()?;
         if !self.writing.load(Ordering::Acquire) && self.storage.is_shared() {
             self.check_name(self.storage.as_ref())
                 .map_err(|e| self.place(e))?;
