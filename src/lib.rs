@@ -59,9 +59,10 @@ mod whole;
 #[cfg(all(unix, target_pointer_width = "64"))]
 pub use array::ChunkView;
 pub use array::{
-    Appender, Array, ArraySpec, Block, ChunkAdvice, ChunkCoords, ChunkExtent, ChunkReference,
-    ChunkState, DynArray, DynArraySpec, Element, Elements, IntoDomain, ReadPath, Receipt, Rechunk,
-    RechunkReceipt, ReferencePlace, ShrinkReceipt, StoredChunk, WriteReceipt, ZeroBased,
+    Adopted, Appender, Array, ArraySpec, Block, ChunkAdvice, ChunkCoords, ChunkExtent,
+    ChunkReference, ChunkState, DynArray, DynArraySpec, Element, Elements, IntoDomain, ReadPath,
+    Receipt, Rechunk, RechunkReceipt, ReferencePlace, ShrinkReceipt, StoredChunk, WriteReceipt,
+    ZeroBased,
 };
 pub use catalog::{AttributeEntries, Attributes, ObjectKind};
 pub use codec::Codec;

@@ -128,7 +128,7 @@ pub(crate) struct Message {
 pub(crate) enum Verb {
     /// Make a container, a group or an array
     Create(verbs::create::Create),
-    /// Take arrays from other files: .npy and .npz
+    /// Take arrays from other files: Zarr stores, .npy and .npz
     Import(verbs::import::Import),
     /// Show what a container, a group or an array is; reads no payload
     Info(verbs::info::Info),

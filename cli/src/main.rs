@@ -13,6 +13,7 @@ mod atomic;
 mod calendar;
 mod describe;
 mod exit;
+mod foreign;
 mod json;
 mod labels;
 mod npy;

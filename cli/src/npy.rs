@@ -109,15 +109,14 @@ impl Header {
         usize::try_from(count).ok()
     }
 
-    /// Bytes of the whole.
-    pub(crate) fn byte_len(&self) -> Option<u64> {
-        let count = u64::try_from(self.count()?).ok()?;
-        count.checked_mul(u64::try_from(self.item).ok()?)
-    }
-
     /// Bytes of one element in the file.
     pub(crate) fn item(&self) -> usize {
         self.item
+    }
+
+    /// Whether the first axis is the one whose neighbours lie side by side.
+    pub(crate) fn is_fortran(&self) -> bool {
+        self.fortran
     }
 
     fn read(input: &mut impl Read) -> Result<Self, Fault> {
@@ -237,7 +236,7 @@ impl Header {
     }
 
     /// File bytes of whole elements as the library takes them.
-    fn decode(&self, mut bytes: Vec<u8>) -> Elements {
+    pub(crate) fn decode(&self, mut bytes: Vec<u8>) -> Elements {
         if self.text {
             return Elements::Variable(vec![Box::default(); self.count().unwrap_or(0)]);
         }

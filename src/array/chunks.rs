@@ -20,6 +20,9 @@ use super::scan;
 use super::shard_edit;
 use super::typed::Array;
 
+/// Why a payload with elements outside the domain is refused.
+pub(super) const OVERHANG: &str = "overhang";
+
 /// Where the encoded bytes of a chunk lie in the file: another program can read them there, as what a Zarr v3 pipeline made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkExtent {
@@ -196,7 +199,7 @@ impl DynArray {
         let checked = self.with_record(coord, |layout, record| match record {
             ChunkRecord::Stored { extent, mask: 0 } => {
                 let payload = self.view().payload(extent)?;
-                check_payload(layout, coord, &payload)
+                check_payload(layout, coord, &payload, 0)
                     .map_err(|e| e.into_corrupt().at_or(extent.offset))
             }
             // Codecs that were skipped, and values without a payload.
@@ -206,16 +209,30 @@ impl DynArray {
     }
 
     fn put_encoded(&self, coord: &[i64], payload: &[u8], check: bool) -> Result<()> {
-        self.retried(|compiled| {
-            let layout = &compiled.layout;
+        self.store_encoded(coord, payload, 0, |layout| {
             covered(layout, coord)?;
             if check {
-                check_payload(layout, coord, payload).map_err(|e| e.in_chunk(coord))?;
+                check_payload(layout, coord, payload, 0).map_err(|e| e.in_chunk(coord))?;
             }
+            Ok(())
+        })
+    }
+
+    /// Appends a payload that passes `check` and stages its record.
+    pub(super) fn store_encoded(
+        &self,
+        coord: &[i64],
+        payload: &[u8],
+        mask: u8,
+        check: impl Fn(&Layout) -> Result<()>,
+    ) -> Result<()> {
+        self.retried(|compiled| {
+            let layout = &compiled.layout;
+            check(layout)?;
             let writer = self.view().writer()?;
             let _hold = writer.hold();
             let extent = writer.append(payload, layout.payload_align())?;
-            let record = ChunkRecord::Stored { extent, mask: 0 };
+            let record = ChunkRecord::Stored { extent, mask };
             let change = (
                 key::chunk(self.id(), coord, layout.key_order()),
                 Some(record.encode()),
@@ -251,7 +268,7 @@ impl DynArray {
 }
 
 /// The elements of a chunk that lie in the domain; a chunk without any is refused.
-fn covered(layout: &Layout, coord: &[i64]) -> Result<Domain> {
+pub(super) fn covered(layout: &Layout, coord: &[i64]) -> Result<Domain> {
     let grid = &layout.chunk.grid;
     if coord.len() != grid.rank() {
         return Err(Error::invalid("chunk coordinate")
@@ -271,7 +288,12 @@ fn covered(layout: &Layout, coord: &[i64]) -> Result<Domain> {
 }
 
 /// The elements of `part`, which lies in chunk `coord`, out of the whole chunk.
-fn cut(layout: &Layout, coord: &[i64], part: &Domain, chunk: &Elements) -> Result<Elements> {
+pub(super) fn cut(
+    layout: &Layout,
+    coord: &[i64],
+    part: &Domain,
+    chunk: &Elements,
+) -> Result<Elements> {
     let tile = &layout.chunk;
     let shape: SmallVec<[usize; 8]> = part
         .extents()
@@ -308,9 +330,14 @@ fn cut(layout: &Layout, coord: &[i64], part: &Domain, chunk: &Elements) -> Resul
 }
 
 /// Decodes a payload, the inner chunks of a shard one by one, and refuses what no chunk may hold.
-fn check_payload(layout: &Layout, coord: &[i64], payload: &[u8]) -> Result<()> {
+pub(super) fn check_payload(
+    layout: &Layout,
+    coord: &[i64],
+    payload: &[u8],
+    mask: u8,
+) -> Result<()> {
     let Some((shard, tile)) = layout.sharded() else {
-        return check_elements(&layout.chunk, layout, coord, payload);
+        return check_elements(&layout.chunk, layout, coord, payload, mask);
     };
     let index = shard.index_of(payload)?;
     let all = shard_edit::all_inner(shard, coord);
@@ -321,20 +348,26 @@ fn check_payload(layout: &Layout, coord: &[i64], payload: &[u8]) -> Result<()> {
         };
         let at = |x: u64| usize::try_from(x).unwrap_or(usize::MAX);
         let bytes = payload.get(at(range.start)..at(range.end));
-        check_elements(tile, layout, &inner, bytes.unwrap_or_default()).map_err(fail)
+        check_elements(tile, layout, &inner, bytes.unwrap_or_default(), 0).map_err(fail)
     })
     .map(drop)
 }
 
-fn check_elements(tile: &Tile, layout: &Layout, coord: &[i64], payload: &[u8]) -> Result<()> {
-    let mut elements = Elements::decode(tile, payload, 0)?;
+fn check_elements(
+    tile: &Tile,
+    layout: &Layout,
+    coord: &[i64],
+    payload: &[u8],
+    mask: u8,
+) -> Result<()> {
+    let mut elements = Elements::decode(tile, payload, mask)?;
     let part = tile.grid.covered(coord, &layout.domain);
     if !tile.grid.is_inside(coord, &layout.domain) && elements.scrub(tile, coord, &part)? {
         return Err(Error::invalid("encoded chunk")
             .expected(format_args!("fill outside the domain {}", layout.domain))
             .found("other elements there")
             .help("decode the chunk and write its part inside the domain")
-            .reason("overhang"));
+            .reason(OVERHANG));
     }
     Ok(())
 }

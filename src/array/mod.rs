@@ -3,6 +3,7 @@
 //! `plan` lays a selection over the chunk grid, `scan` finds the stored chunks, `read` and `write` move elements, `bounds`
 //! and `growth` change the domain, `handle` is what users hold. Must not know node layout or syncs.
 
+mod adopt;
 mod advice;
 mod appender;
 #[cfg(all(unix, target_pointer_width = "64"))]
@@ -36,6 +37,7 @@ mod zero_based;
 #[cfg(all(feature = "ndarray", feature = "zstd"))]
 mod tests;
 
+pub use adopt::Adopted;
 pub use advice::ChunkAdvice;
 pub use appender::Appender;
 #[cfg(all(unix, target_pointer_width = "64"))]

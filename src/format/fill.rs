@@ -53,7 +53,11 @@ impl DataType {
 
     /// The fill value of a document: as [`DataType::element_from_json`], but any finite number takes the nearest float,
     /// as other software's readers do, and a record is base64 only.
-    pub(crate) fn fill_from_json(&self, json: &Json) -> Result<Vec<u8>> {
+    ///
+    /// # Errors
+    ///
+    /// `InvalidArgument` with type and value where the value is none of the type's.
+    pub fn fill_from_json(&self, json: &Json) -> Result<Vec<u8>> {
         match (self, json) {
             (Self::Structured(_), Json::Array(_)) => Err(refuse(self, json)),
             _ => self.json_to_bytes(json, Rounding::Nearest),

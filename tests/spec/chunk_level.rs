@@ -2,7 +2,10 @@
 
 use std::time::Instant;
 
-use orthant::{ArraySpec, Block, ChunkState, Codec, Domain, DynArray, Elements, Region, region};
+use orthant::{
+    Adopted, ArraySpec, Block, ChunkState, Codec, DataType, Domain, DynArray, DynArraySpec,
+    Elements, ErrorKind, Region, Writer, region,
+};
 
 use crate::medium::fresh;
 use crate::support::{array, reopened, writer};
@@ -218,4 +221,53 @@ fn a_check_of_data_finds_elements_outside_the_domain_that_are_not_fill() {
     assert_eq!((problem.invariant, problem.warning), (21, false));
     assert_eq!(problem.error.chunk(), Some(&[1][..]));
     assert!(problem.error.is_corruption(), "{}", problem.error);
+}
+
+/// Six bytes in two chunks of four, so that the second reaches beyond the domain.
+fn six_bytes(writer: &Writer, codecs: &str) -> DynArray {
+    let spec = DynArraySpec::new(DataType::Uint8, region![0..6])
+        .chunks([4])
+        .codecs(Codec::list(codecs).unwrap());
+    writer.create_dyn_array("a", &spec).unwrap()
+}
+
+fn elements(array: &DynArray) -> Elements {
+    array.read(region![..]).unwrap().elements
+}
+
+#[test]
+fn adopted_bytes_are_stored_as_they_come_and_overhang_is_scrubbed() {
+    let writer = fresh().writer().unwrap();
+    let array = six_bytes(&writer, "raw");
+    for (coord, payload) in [([0], [1, 2, 3, 4]), ([1], [5, 6, 0, 0])] {
+        let done = array.adopt_chunk(&coord, &payload, 0).unwrap();
+        assert_eq!(done, Adopted::Verbatim);
+        assert_eq!(array.encoded_chunk(&coord).unwrap().unwrap(), payload);
+    }
+    let done = array.adopt_chunk(&[1], &[7, 8, 9, 9], 0).unwrap();
+    assert!(matches!(done, Adopted::Scrubbed(_)));
+    let fixed = |bytes: &[u8]| Elements::Fixed(bytes.to_vec());
+    assert_eq!(elements(&array), fixed(&[1, 2, 3, 4, 7, 8]));
+    array.grow(0, 0, 2).unwrap();
+    assert_eq!(elements(&array), fixed(&[1, 2, 3, 4, 7, 8, 0, 0]));
+    let e = array.adopt_chunk(&[2], &[0; 4], 0).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::OutOfDomain);
+}
+
+#[test]
+fn an_adopted_chunk_that_skipped_a_codec_is_read_as_such() {
+    let writer = fresh().writer().unwrap();
+    let array = six_bytes(&writer, "zlib:1");
+    let fixed = |bytes: &[u8]| Elements::Fixed(bytes.to_vec());
+    array.adopt_chunk(&[0], &[1, 2, 3, 4], 0b10).unwrap();
+    array.adopt_chunk(&[1], &[5, 6, 0, 0], 0b10).unwrap();
+    assert_eq!(elements(&array), fixed(&[1, 2, 3, 4, 5, 6]));
+    let decoded = array.decode_payload(&[9; 4], 0b10).unwrap();
+    assert_eq!(decoded.elements, fixed(&[9; 4]));
+    // The codec that makes bytes of elements cannot be skipped, and a bit past the list names none.
+    for skipped in [0b1, 0b100] {
+        assert!(array.adopt_chunk(&[0], &[0; 4], skipped).is_err());
+    }
+    let e = array.adopt_chunk(&[1], &[5, 6, 0, 0], 0).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Corrupt);
 }

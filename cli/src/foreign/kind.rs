@@ -1,0 +1,77 @@
+//! The kind of a source, told by its first bytes or by the files in its folder; never by its name.
+//!
+//! Must not read arrays.
+
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::zarr::store::{Folder, Zip};
+use super::{Source, npy, refused, zarr};
+use crate::exit::{Failure, Result};
+use crate::source;
+
+/// A folder: a Zarr store, or none of what can be taken.
+pub(super) fn folder(path: &Path) -> Result<Source> {
+    let store = Folder::new(path);
+    if zarr::looks_like(&store).map_err(|e| Failure::usage(e).in_file(path))? {
+        return Ok(zarr::open(Arc::new(store), path));
+    }
+    let what = if path.join("attributes.json").exists() {
+        "an N5 store, which no reader here takes; zarr or z5py copy it to Zarr"
+    } else {
+        "a folder without Zarr documents"
+    };
+    Ok(refused("folder", what.to_owned()))
+}
+
+/// A file, by its first bytes.
+pub(super) fn file(path: &Path, len: u64) -> Result<Source> {
+    let mut file = source::open(path)?;
+    let mut head = Vec::new();
+    (&mut file)
+        .take(512)
+        .read_to_end(&mut head)
+        .map_err(|e| Failure::io("read", path, &e))?;
+    if head.starts_with(crate::npy::MAGIC) {
+        return Ok(npy::file(path, file, len));
+    }
+    if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
+        return Ok(match Zip::open(path) {
+            Ok(zip) if zip.has_documents() => zarr::open(Arc::new(zip), path),
+            Ok(zip) => npy::zip(path, &zip),
+            Err(reason) => refused("zip", reason),
+        });
+    }
+    Ok(refused(
+        "file",
+        format!(
+            "{}; this release imports Zarr stores (folder or zip), .npy and .npz",
+            name_of(&head)
+        ),
+    ))
+}
+
+/// What a file looks like, for the one who wonders why it is refused.
+fn name_of(head: &[u8]) -> &'static str {
+    const KINDS: [(&[u8], &str); 11] = [
+        (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
+        (b"CDF", "a classic netCDF file"),
+        (b"\x89ORT\r\n\x1a\n", "an orthant container"),
+        (b"\x1f\x8b", "a gzip file"),
+        (b"\x28\xb5\x2f\xfd", "a zstd file"),
+        (b"II*\0", "a TIFF file"),
+        (b"MM\0*", "a TIFF file"),
+        (b"II+\0", "a TIFF file"),
+        (b"MM\0+", "a TIFF file"),
+        (b"GRIB", "a GRIB file"),
+        (b"PAR1", "a Parquet file"),
+    ];
+    if head.is_empty() {
+        return "an empty file";
+    }
+    KINDS
+        .iter()
+        .find(|(magic, _)| head.starts_with(magic))
+        .map_or("a file of unknown kind", |(_, kind)| kind)
+}
