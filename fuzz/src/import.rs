@@ -5,14 +5,16 @@
 use crate::npy::Npy;
 
 /// Elements that are read at most: a header may promise any number.
-const BYTES_MAX: u64 = 1 << 20;
+const BYTES_MAX: usize = 1 << 20;
 
 /// Any bytes as a `.npy` file: its header, and its elements where they are few.
 pub fn import(bytes: &[u8]) {
     let Ok(file) = Npy::open("input", bytes) else {
         return;
     };
-    if file.header.byte_len().is_some_and(|len| len <= BYTES_MAX) {
+    let header = &file.header;
+    let len = header.count().and_then(|n| n.checked_mul(header.item()));
+    if len.is_some_and(|len| len <= BYTES_MAX) {
         if let Ok(block) = file.block("input") {
             let count = block.shape.iter().product::<u64>();
             let found = match &block.elements {
