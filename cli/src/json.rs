@@ -4,7 +4,9 @@
 
 use std::io::{self, Write};
 
-use orthant::{Block, DataType, Domain, Elements, Json};
+use orthant::{Block, DataType, Domain, Elements, Error, Json};
+
+use crate::target::slashed;
 
 /// An object of members in the given order.
 pub(crate) fn object<'a>(members: impl IntoIterator<Item = (&'a str, Json)>) -> Json {
@@ -59,6 +61,19 @@ pub(crate) fn domain(domain: &Domain) -> Json {
 /// `[[lo,hi],..]`
 pub(crate) fn pairs(bounds: &[(i64, i64)]) -> Json {
     Json::Array(bounds.iter().map(|&(lo, hi)| ints([lo, hi])).collect())
+}
+
+/// Where an error is and what it says: the members that every list of damage shares.
+pub(crate) fn place_of(e: &Error) -> [(&'static str, Json); 6] {
+    let chunk = |c: &[i64]| ints(c.iter().copied());
+    [
+        ("array", maybe_text(e.array().map(slashed))),
+        ("chunk", e.chunk().map_or(Json::Null, chunk)),
+        ("offset", e.offset().map_or(Json::Null, uint)),
+        ("expected", maybe_text(e.expected_value())),
+        ("found", maybe_text(e.found_value())),
+        ("text", text(e.to_string())),
+    ]
 }
 
 pub(crate) fn maybe_text(value: Option<impl Into<String>>) -> Json {

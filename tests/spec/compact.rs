@@ -1,7 +1,6 @@
 //! Compaction, copies and archives: small, whole, decoded by nobody, and never half there.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,9 +12,10 @@ use orthant::{
     OpenOptions, Snapshot, Writer, region,
 };
 
-use crate::crash::{NAME, apply, change, content, name, pieces, subsets};
+use crate::crash::{NAME, change, content, name};
 use crate::disk::{Disk, EIO, ENOSPC, Fault, Op, Random, Sabotage};
 use crate::medium::{fresh, held};
+use crate::platter::Platter;
 use crate::support::{child, child_work, coords, scratch, verify, within};
 
 fn go_on(_: u64, _: u64) -> ControlFlow<()> {
@@ -636,73 +636,6 @@ fn crash_workload(seed: u64, sabotage: Sabotage) -> (Disk, BTreeMap<u64, Vec<Raw
     (disk, model)
 }
 
-/// Files and names as far as they are durable, and what is on the way.
-#[derive(Default)]
-struct Platter {
-    durable: BTreeMap<usize, Vec<u8>>,
-    pending: BTreeMap<usize, Vec<crate::crash::Piece>>,
-    names: BTreeMap<OsString, usize>,
-    name_changes: Vec<Op>,
-}
-
-impl Platter {
-    /// Every file the name may lead to: a journal keeps the order of names, so prefixes of the changes.
-    fn led_to(&self) -> Vec<Option<usize>> {
-        let mut names = self.names.clone();
-        let mut all = vec![names.get(name()).copied()];
-        for op in &self.name_changes {
-            rename(&mut names, op);
-            all.push(names.get(name()).copied());
-        }
-        all.sort();
-        all.dedup();
-        all
-    }
-
-    fn take(&mut self, op: &Op) {
-        match op {
-            Op::Write {
-                file,
-                offset,
-                bytes,
-            } => {
-                self.pending
-                    .entry(*file)
-                    .or_default()
-                    .extend(pieces(*offset, bytes));
-            }
-            Op::Sync { file } => {
-                let image = self.durable.entry(*file).or_default();
-                for piece in self.pending.remove(file).unwrap_or_default() {
-                    apply(image, &piece);
-                }
-            }
-            Op::SyncFolder => {
-                for op in std::mem::take(&mut self.name_changes) {
-                    rename(&mut self.names, &op);
-                }
-            }
-            Op::Create { .. } | Op::Rename { .. } | Op::Remove { .. } => {
-                self.name_changes.push(op.clone());
-            }
-            Op::FailedSync { .. } | Op::Acknowledged { .. } => {}
-        }
-    }
-}
-
-fn rename(names: &mut BTreeMap<OsString, usize>, op: &Op) {
-    match op {
-        Op::Create { name, file } => drop(names.insert(name.clone(), *file)),
-        Op::Rename { from, to } => {
-            if let Some(file) = names.remove(from) {
-                names.insert(to.clone(), file);
-            }
-        }
-        Op::Remove { name } => drop(names.remove(name)),
-        _ => {}
-    }
-}
-
 /// Opens what a power cut at every point may have left. Gives how many images there were and why the first bad one is bad.
 fn judge(disk: &Disk, model: &BTreeMap<u64, Vec<RawEntry>>, seed: u64) -> (u64, Option<String>) {
     let mut random = Random::new(seed);
@@ -716,26 +649,15 @@ fn judge(disk: &Disk, model: &BTreeMap<u64, Vec<RawEntry>>, seed: u64) -> (u64, 
         if last == 0 {
             continue;
         }
-        for file in platter.led_to() {
-            let base = file
-                .and_then(|f| platter.durable.get(&f))
-                .cloned()
-                .unwrap_or_default();
-            let pending = file
-                .and_then(|f| platter.pending.get(&f))
-                .cloned()
-                .unwrap_or_default();
-            for kept in subsets(pending.len(), &mut random).iter().take(200) {
-                let mut image = base.clone();
-                for (piece, _) in pending.iter().zip(kept).filter(|(_, kept)| **kept) {
-                    apply(&mut image, piece);
-                }
-                images += 1;
-                if let Err(why) = whole(&image, last, model) {
-                    bad.get_or_insert(format!("after call {i}, file {file:?}: {why}"));
-                }
+        platter.images(&mut random, 200, |image| {
+            images += 1;
+            let verdict = image
+                .ok_or_else(|| "the name is gone".to_owned())
+                .and_then(|image| whole(&image, last, model));
+            if let Err(why) = verdict {
+                bad.get_or_insert(format!("after call {i}: {why}"));
             }
-        }
+        });
     }
     (images, bad)
 }

@@ -7,9 +7,8 @@ use clap::{Args, ValueEnum};
 use orthant::{CheckLevel, Container, Json, Problem, Snapshot};
 
 use crate::exit::{Failure, Result};
-use crate::json::{answer, ints, maybe_text, object, ratio, text, uint};
+use crate::json::{answer, object, place_of, ratio, text, uint};
 use crate::session::{Session, print_json, stdout};
-use crate::target::slashed;
 use crate::text::{bytes, escape};
 
 /// Header and slots, which are neither live nor to be reused.
@@ -241,21 +240,12 @@ fn members(
 }
 
 fn problem(p: &Problem) -> Json {
-    let e = &p.error;
-    object([
-        ("code", text(e.kind().code())),
+    let rule = [
+        ("code", text(p.error.kind().code())),
         ("invariant", uint(p.invariant.into())),
-        ("array", maybe_text(e.array().map(slashed))),
-        (
-            "chunk",
-            e.chunk().map_or(Json::Null, |c| ints(c.iter().copied())),
-        ),
-        ("offset", e.offset().map_or(Json::Null, uint)),
-        ("expected", maybe_text(e.expected_value())),
-        ("found", maybe_text(e.found_value())),
-        ("text", text(e.to_string())),
-        ("warning", Json::Bool(p.warning)),
-    ])
+    ];
+    let verdict = [("warning", Json::Bool(p.warning))];
+    object(rule.into_iter().chain(place_of(&p.error)).chain(verdict))
 }
 
 /// One of several files that could not even be opened.

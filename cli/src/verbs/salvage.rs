@@ -7,9 +7,8 @@ use clap::Args;
 use orthant::{Container, FoundBy, Json, Loss, SalvageReport};
 
 use crate::exit::{Failure, Result};
-use crate::json::{answer, ints, maybe_text, object, text, uint};
+use crate::json::{answer, object, place_of, text, uint};
 use crate::session::{Session, print_json, stdout};
-use crate::target::slashed;
 use crate::text::{bytes, count, escape};
 use crate::verbs::compact::Unfinished;
 
@@ -115,17 +114,9 @@ fn json(args: &Salvage, report: &SalvageReport, losses: &[Loss]) -> Json {
 
 fn lost(loss: &Loss) -> Json {
     let e = &loss.error;
-    object([
+    let kind = [
         ("kind", text(loss.kind.code())),
         ("code", text(e.kind().code())),
-        ("array", maybe_text(e.array().map(slashed))),
-        (
-            "chunk",
-            e.chunk().map_or(Json::Null, |c| ints(c.iter().copied())),
-        ),
-        ("offset", e.offset().map_or(Json::Null, uint)),
-        ("expected", maybe_text(e.expected_value())),
-        ("found", maybe_text(e.found_value())),
-        ("text", text(e.to_string())),
-    ])
+    ];
+    object(kind.into_iter().chain(place_of(e)))
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use orthant::{AttributeValue, Json, Limits};
 
-use self::chunks::Stored;
+use self::chunks::{Keys, Stored};
 use self::store::{Store, join};
 use super::{
     Array, Attributes, Content, Facts, Grid, Node, Refusal, Source, Stop, What, json, stem,
@@ -249,12 +249,12 @@ impl Documents {
 /// Most bytes of a chunk whose elements have no fixed size.
 const VARIABLE_LEN_MAX: u64 = 1 << 31;
 
-/// An array on the grid of its chunks; `stored` is told how many there are per axis and how long one can be.
+/// The array `key` of a store on the grid of its chunks, which are called as `keys` says.
 fn placed(
     mut facts: Facts,
     shape: &[u64],
     chunk: Vec<u64>,
-    stored: impl FnOnce(Vec<u64>, u64) -> Stored,
+    (store, key, keys): (&Arc<dyn Store>, &str, Keys),
 ) -> Result<Array, Refusal> {
     if chunk.len() != shape.len() || chunk.contains(&0) {
         return Err(format!("chunks of {chunk:?} for a shape of {shape:?}"));
@@ -277,9 +277,16 @@ fn placed(
     };
     facts.grid = Some(Grid::from_zero(chunk));
     signed::place(&mut facts);
+    let stored = Stored {
+        store: Arc::clone(store),
+        key: key.to_owned(),
+        keys,
+        counts,
+        len_max,
+    };
     Ok(Array {
         facts,
-        content: Content::Chunks(Box::new(stored(counts, len_max))),
+        content: Content::Chunks(Box::new(stored)),
     })
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use orthant::{DataType, Json};
 
-use super::chunks::{Keys, Stored};
+use super::chunks::Keys;
 use super::store::Store;
 use super::{attributes_of, codecs, extents, placed};
 use crate::foreign::{Array, Facts, Refusal};
@@ -49,13 +49,7 @@ pub(super) fn array(
         lead: false,
         separator,
     };
-    placed(facts, &shape, chunk, |counts, len_max| Stored {
-        store: Arc::clone(store),
-        key: key.to_owned(),
-        keys,
-        counts,
-        len_max,
-    })
+    placed(facts, &shape, chunk, (store, key, keys))
 }
 
 /// The names of the axes, out of the attributes.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use orthant::{AttributeValue, DataType, Json, TypedArray};
 
-use super::chunks::{Keys, Stored};
+use super::chunks::Keys;
 use super::store::Store;
 use super::{attributes_of, codecs, extents, placed};
 use crate::foreign::{Array, Facts, Refusal, What};
@@ -81,13 +81,7 @@ fn array(document: &Json, store: &Arc<dyn Store>, key: &str) -> Result<Array, Re
         facts.name_axes(&names.iter().map(name).collect::<Vec<_>>());
     }
     let keys = keys(document.get("chunk_key_encoding"))?;
-    placed(facts, &shape, chunk, |counts, len_max| Stored {
-        store: Arc::clone(store),
-        key: key.to_owned(),
-        keys,
-        counts,
-        len_max,
-    })
+    placed(facts, &shape, chunk, (store, key, keys))
 }
 
 /// xarray writes the `_FillValue` of floats as base64 of a double, since JSON has no NaN: it becomes that number.
