@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The command under real faults: system calls that strace lets fail, real disks that are full, a limit on the file's size.
+# The command under real faults: system calls that strace lets fail, real disks that are full or read-only, a limit on the file's size.
 # After each, the container must be in order and hold the state before or after, and the one after where the command said so.
 #
 #   tests/faulty_system.sh [PATH-OF-ORTHANT]     builds the debug binary where no path is given
@@ -102,6 +102,17 @@ if mount -t tmpfs -o size=2m tmpfs "$work/disk" 2>/dev/null; then
   done
   [ "$full" -ge 25 ] || fail "the disk was full $full times only"
   echo "figure 3: cycles of a full disk = 50"
+
+  # The same disk, read-only: everything reads, and a writer is told why not.
+  whole=$("$orthant" digest "$file")
+  mount -o remount,ro "$mounted"
+  if touch "$work/disk/x" 2>/dev/null; then fail "the disk is not read-only"; fi
+  [ "$(noise "$file" "a read-only disk")" = 3 ] || fail "the value on a read-only disk"
+  [ "$("$orthant" digest "$file")" = "$whole" ] || fail "the digest on a read-only disk"
+  code=0
+  "$orthant" -q put "$file:/b" "$work/noise1" --format raw 2>/dev/null || code=$?
+  [ "$code" -eq 3 ] || fail "exit code $code of a writer on a read-only disk"
+  echo "a read-only disk: read, checked, and refused to a writer"
 else
-  echo "skipped: no right to mount a small tmpfs, so no full disk"
+  echo "skipped: no right to mount a small tmpfs, so no full and no read-only disk"
 fi
