@@ -53,6 +53,15 @@ impl Deflate {
         })
     }
 
+    /// The codec at a level of 0..=9.
+    #[cfg(feature = "blosc")]
+    pub(crate) fn new(framing: Framing, level: i32) -> Self {
+        Self {
+            framing,
+            level: u32::try_from(level).unwrap_or(0),
+        }
+    }
+
     pub(crate) fn name(&self) -> &'static str {
         match self.framing {
             Framing::Zlib => "numcodecs.zlib",

@@ -57,20 +57,29 @@ impl Lz4 {
         prefix.u32(len);
         out.clear();
         out.extend_from_slice(prefix.as_slice());
-        out.resize(
-            get_maximum_output_size(src.len()).saturating_add(PREFIX_LEN),
-            0,
-        );
+        Self::append_block(src, out)
+    }
+
+    /// Replaces `out` by one LZ4 block, without the length.
+    #[cfg(feature = "blosc")]
+    pub(crate) fn encode_block(src: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        out.clear();
+        Self::append_block(src, out)
+    }
+
+    fn append_block(src: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let start = out.len();
+        out.resize(get_maximum_output_size(src.len()).saturating_add(start), 0);
         let table = if src.len() < LARGE_LEN {
             &SMALL
         } else {
             &LARGE
         };
-        let block = out.get_mut(PREFIX_LEN..).unwrap_or_default();
+        let block = out.get_mut(start..).unwrap_or_default();
         let block_len = table
             .with(|table| compress_into_with_table(src, block, &mut table.borrow_mut()))
             .map_err(|e| Error::io("cannot compress with LZ4", std::io::Error::other(e)))?;
-        out.truncate(block_len.saturating_add(PREFIX_LEN));
+        out.truncate(block_len.saturating_add(start));
         Ok(())
     }
 
@@ -84,13 +93,17 @@ impl Lz4 {
                 format_args!("{claimed} bytes claimed by a block of {}", block.len()),
             ));
         }
-        let out = output.exactly(NAME, claimed)?;
+        Self::decode_block(NAME, block, output.exactly(NAME, claimed)?)
+    }
+
+    /// Fills `out` from one LZ4 block of the codec `name`.
+    pub(crate) fn decode_block(name: &'static str, block: &[u8], out: &mut [u8]) -> Result<()> {
         match decompress_into(block, out) {
-            Ok(n) if n == claimed => Ok(()),
-            Ok(n) => Err(wrong_len(NAME, claimed, n)),
+            Ok(n) if n == out.len() => Ok(()),
+            Ok(n) => Err(wrong_len(name, out.len(), n)),
             Err(e) => match fault(&e) {
-                Fault::Full => Err(wrong_len(NAME, claimed, "more")),
-                Fault::Bad(why) => Err(bad(NAME, why)),
+                Fault::Full => Err(wrong_len(name, out.len(), "more")),
+                Fault::Bad(why) => Err(bad(name, why)),
             },
         }
     }

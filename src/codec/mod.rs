@@ -7,6 +7,8 @@
 //! the length it must produce from the array's document, never from the payload.
 #![warn(clippy::arithmetic_side_effects)]
 
+#[cfg(feature = "blosc")]
+mod blosc;
 #[cfg(feature = "deflate")]
 mod deflate;
 #[cfg(feature = "lz4")]

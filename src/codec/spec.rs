@@ -312,7 +312,7 @@ fn reads_pipeline(reader: &str, codecs: &[CodecSpec]) -> bool {
 
 fn reads_codec(reader: &str, codec: &CodecSpec) -> bool {
     match &*codec.name {
-        "bytes" | "transpose" | "zstd" | "gzip" | "crc32c" => true,
+        "bytes" | "transpose" | "zstd" | "gzip" | "crc32c" | "blosc" => true,
         "numcodecs.shuffle" | "numcodecs.zlib" => reader != "tensorstore",
         "numcodecs.lz4" | "numcodecs.delta" => matches!(reader, "zarr-python" | "zarrita"),
         "numcodecs.fletcher32" => matches!(reader, "zarr-python" | "zarrs"),

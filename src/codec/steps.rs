@@ -3,6 +3,8 @@
 //! Holds one enum for each kind of codec, their parsers and their dispatch. Must not hold what a codec does: each has
 //! its own file. A codec is added here, in its file, and in `spec.rs`.
 
+#[cfg(feature = "blosc")]
+use super::blosc::Blosc;
 use super::bytes::Bytes;
 use super::checksum::{Checksum, TRAILER_LEN};
 use super::config::Config;
@@ -50,6 +52,8 @@ pub(crate) enum ByteStep {
     Lz4(Lz4),
     #[cfg(feature = "deflate")]
     Deflate(Deflate),
+    #[cfg(feature = "blosc")]
+    Blosc(Blosc),
     Checksum(Checksum),
 }
 
@@ -130,7 +134,9 @@ pub(crate) fn parse(spec: &CodecSpec, place: &mut Place<'_>) -> Result<Step> {
             config.finish()?;
             bytes(ByteStep::Checksum(Checksum::Fletcher32))
         }
-        "zstd" | "numcodecs.lz4" | "numcodecs.zlib" | "gzip" => bytes(compressor(config, place)?),
+        "zstd" | "numcodecs.lz4" | "numcodecs.zlib" | "gzip" | "blosc" => {
+            bytes(compressor(config, place)?)
+        }
         other => Err(Error::unsupported(format!("codec `{other}`")).reason("codec")),
     }
 }
@@ -153,10 +159,13 @@ fn compressor(config: Config<'_>, place: &Place<'_>) -> Result<ByteStep> {
         "numcodecs.zlib" => Deflate::parse(config, Framing::Zlib).map(ByteStep::Deflate),
         #[cfg(feature = "deflate")]
         "gzip" => Deflate::parse(config, Framing::Gzip).map(ByteStep::Deflate),
+        #[cfg(feature = "blosc")]
+        "blosc" => Blosc::parse(config, place.limits.zstd_window_bytes).map(ByteStep::Blosc),
         other => {
             let feature = match other {
                 "zstd" => "zstd",
                 "numcodecs.lz4" => "lz4",
+                "blosc" => "blosc",
                 _ => "deflate",
             };
             Err(Error::unsupported(format!("codec `{other}`"))
@@ -208,6 +217,8 @@ impl ByteStep {
             Self::Lz4(_) => Lz4::encode(src, out),
             #[cfg(feature = "deflate")]
             Self::Deflate(step) => step.encode(src, out),
+            #[cfg(feature = "blosc")]
+            Self::Blosc(step) => step.encode(src, out),
             Self::Checksum(checksum) => {
                 out.clear();
                 out.extend_from_slice(src);
@@ -227,6 +238,8 @@ impl ByteStep {
             Self::Lz4(_) => Lz4::decode(src, output),
             #[cfg(feature = "deflate")]
             Self::Deflate(step) => step.decode(src, output),
+            #[cfg(feature = "blosc")]
+            Self::Blosc(step) => step.decode(src, output),
             Self::Checksum(checksum) => {
                 let content = checksum.verify(src)?;
                 output

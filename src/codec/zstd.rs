@@ -54,6 +54,16 @@ impl Zstd {
         })
     }
 
+    /// The codec without a checksum.
+    #[cfg(feature = "blosc")]
+    pub(crate) fn new(level: i32, window_len_max: u64) -> Self {
+        Self {
+            level,
+            checksum: false,
+            window_len_max,
+        }
+    }
+
     pub(crate) fn encode(&self, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
         out.clear();
         out.reserve(compress_bound(src.len()));

@@ -233,7 +233,7 @@ fn configurations_that_break_a_rule_are_refused_by_name() {
         assert_eq!(e.kind(), ErrorKind::InvalidArgument, "{specs:?}: {e}");
     }
     for (specs, name) in [
-        (vec![le(), CodecSpec::new("blosc")], "blosc"),
+        (vec![le(), CodecSpec::new("lzma")], "lzma"),
         (vec![le(), CodecSpec::new("shuffle")], "shuffle"),
         (vec![le(), int("crc32c", "location", 1)], "location"),
     ] {
