@@ -414,7 +414,7 @@ fn chunk_key(id: u64, coords: &[i64]) -> Key {
     )
 }
 
-/// CRC32C, as structures and payloads carry it.
+/// CRC-32C, as structures carry it.
 pub fn checksum(bytes: &[u8]) -> u32 {
     crc32c(bytes)
 }

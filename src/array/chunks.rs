@@ -32,8 +32,8 @@ pub struct ChunkExtent {
     pub offset: u64,
     /// Encoded bytes.
     pub len: u64,
-    /// CRC32C of those bytes.
-    pub crc32c: u32,
+    /// CRC-32 of those bytes, that of gzip and zip.
+    pub crc32: u32,
 }
 
 /// The chunk coordinates of a part of the grid, in key order, one at a time.
@@ -88,17 +88,12 @@ impl DynArray {
     pub fn chunk_extents(&self, selection: impl Into<Selection>) -> Result<Vec<ChunkExtent>> {
         let mut extents = Vec::new();
         self.for_each_chunk(selection, |chunk| {
-            if let ChunkState::Stored {
-                offset,
-                len,
-                crc32c,
-            } = chunk.state
-            {
+            if let ChunkState::Stored { offset, len, crc32 } = chunk.state {
                 extents.push(ChunkExtent {
                     coord: chunk.coord,
                     offset,
                     len,
-                    crc32c,
+                    crc32,
                 });
             }
             Ok(())

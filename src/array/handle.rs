@@ -83,8 +83,8 @@ pub enum ChunkState {
         offset: u64,
         /// Encoded bytes.
         len: u64,
-        /// CRC32C of those bytes.
-        crc32c: u32,
+        /// CRC-32 of those bytes, that of gzip and zip.
+        crc32: u32,
     },
     /// One declared value for every element, without a payload.
     Constant,
@@ -384,7 +384,7 @@ impl DynArray {
                         ChunkRecord::Stored { extent, .. } => ChunkState::Stored {
                             offset: extent.offset,
                             len: extent.len,
-                            crc32c: extent.crc,
+                            crc32: extent.crc,
                         },
                         ChunkRecord::Constant(_) => ChunkState::Constant,
                         ChunkRecord::Fill => ChunkState::DeclaredFill,

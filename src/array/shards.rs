@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::bytes::crc32c_append;
+use crate::bytes::crc32_append;
 use crate::codec::{Shard, ShardIndex};
 use crate::error::{Error, Result};
 use crate::format::ObjectId;
@@ -342,7 +342,7 @@ impl<'a> ShardReader<'a> {
         let (mut crc, mut start) = (0, 0);
         while start < extent.len {
             let end = start.saturating_add(VERIFY_PIECE).min(extent.len);
-            crc = crc32c_append(crc, &self.view.payload_range(extent, start..end)?);
+            crc = crc32_append(crc, &self.view.payload_range(extent, start..end)?);
             start = end;
         }
         if crc == extent.crc {
@@ -350,7 +350,7 @@ impl<'a> ShardReader<'a> {
         }
         Err(Error::corrupt("payload")
             .reason("checksum")
-            .expected(format_args!("crc32c {:08x}", extent.crc))
+            .expected(format_args!("crc32 {:08x}", extent.crc))
             .found(format_args!("{crc:08x}")))
     }
 

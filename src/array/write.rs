@@ -15,7 +15,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use crate::bytes::crc32c;
+use crate::bytes::crc32;
 use crate::codec::{Shard, is_repeated, repeat};
 use crate::error::{Error, Result};
 use crate::format::ObjectId;
@@ -426,7 +426,7 @@ impl Job<'_> {
         } else {
             let mut bytes = self.spare.lock().pop().unwrap_or_default();
             elements.encode(&layout.chunk, &mut bytes)?;
-            let crc = crc32c(&bytes);
+            let crc = crc32(&bytes);
             Outcome::Payload(bytes, crc)
         };
         Ok(Prepared {
@@ -478,7 +478,7 @@ impl Job<'_> {
             key,
             outcome: match edited.payload {
                 Some(bytes) => {
-                    let crc = crc32c(&bytes);
+                    let crc = crc32(&bytes);
                     Outcome::Payload(bytes, crc)
                 }
                 None => self.emptied(record),
@@ -541,7 +541,7 @@ impl Job<'_> {
         }
         let mut bytes = self.spare.lock().pop().unwrap_or_default();
         self.layout.chunk.pipeline.encode(elements, &mut bytes)?;
-        let crc = crc32c(&bytes);
+        let crc = crc32(&bytes);
         Ok(Outcome::Payload(bytes, crc))
     }
 

@@ -185,7 +185,7 @@ impl Draft {
         let extent = Extent {
             offset: OWN.saturating_add(number.saturating_mul(ALIGN)),
             len: bytes.len() as u64,
-            crc: crate::bytes::crc32c(&bytes),
+            crc: crate::bytes::crc32(&bytes),
         };
         self.own.push(bytes);
         extent

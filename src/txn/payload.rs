@@ -6,7 +6,7 @@ use std::ops::{Deref, Range};
 
 use smallvec::SmallVec;
 
-use crate::bytes::crc32c;
+use crate::bytes::crc32;
 use crate::error::{Error, Result};
 use crate::format::extent::Extent;
 use crate::store::{Span, Storage};
@@ -81,14 +81,14 @@ pub(crate) fn read_owned(storage: &dyn Storage, offset: u64, len: usize) -> Resu
 
 /// Refuses bytes whose checksum is not the one their record holds.
 pub(crate) fn verify(extent: Extent, bytes: &[u8]) -> Result<()> {
-    let found = crc32c(bytes);
+    let found = crc32(bytes);
     if found == extent.crc {
         return Ok(());
     }
     Err(Error::corrupt("payload")
         .at(extent.offset)
         .spanning(extent.len)
-        .expected(format_args!("crc32c {:#010x}", extent.crc))
+        .expected(format_args!("crc32 {:#010x}", extent.crc))
         .found(format_args!("{found:#010x}"))
         .help("the stored bytes are damaged; restore them from a copy, or erase the chunk"))
 }

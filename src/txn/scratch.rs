@@ -28,7 +28,7 @@ impl Scratch {
         let extent = Extent {
             offset: self.end,
             len: bytes.len() as u64,
-            crc: crate::bytes::crc32c(bytes),
+            crc: crate::bytes::crc32(bytes),
         };
         self.medium
             .write_all_at(self.end, bytes)

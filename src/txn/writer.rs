@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
-use crate::bytes::crc32c;
+use crate::bytes::crc32;
 use crate::error::{Error, Result};
 use crate::format::extent::Extent;
 use crate::format::slot::Slot;
@@ -249,7 +249,7 @@ impl WriterState {
                 .found(format_args!("{} bytes, alignment {align}", bytes.len())));
         }
         self.check_process()?;
-        let crc = crc32c(bytes);
+        let crc = crc32(bytes);
         let _hold = self.hold();
         let medium = self.medium()?;
         let offset = if bytes.len() < tail::LARGE {

@@ -129,8 +129,8 @@ struct Encodes {
 impl Encodes {
     fn look(&mut self, a: &Array<f32>) {
         for c in a.chunks().unwrap() {
-            if let ChunkState::Stored { offset, crc32c, .. } = c.state
-                && self.seen.insert(c.coord, (offset, crc32c)) != Some((offset, crc32c))
+            if let ChunkState::Stored { offset, crc32, .. } = c.state
+                && self.seen.insert(c.coord, (offset, crc32)) != Some((offset, crc32))
             {
                 self.count += 1;
             }
