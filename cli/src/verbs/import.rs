@@ -3,8 +3,11 @@
 //! Holds the arguments and the order of the work: everything is planned first, then written in one commit. What cannot be
 //! taken is refused by name, and the rest is taken. Readers of formats are in `crate::foreign`.
 
+mod cells;
+mod chunks;
 mod copy;
 mod grow;
+mod place;
 mod plan;
 mod report;
 
@@ -31,6 +34,7 @@ Examples:
   orthant import model.zarr ocean.orth:/model --array temp --dry-run
   orthant import temp.npy stamps.npz ocean.orth:/model --chunks 24,180,360 --dims time,y,x
   orthant import hour.npy ocean.orth:/model/temp --append time
+  orthant import day2.zarr day3.zarr ocean.orth --append time
 
 Chunks are taken over as they are stored wherever a container reads their codecs; the report says
 adopted, reframed, recoded or refused for each array. The exit code is 1 where something was refused.")]
@@ -41,11 +45,11 @@ pub(crate) struct Import {
     /// The group's path, where FILE:/GROUP cannot be split as meant
     #[arg(long, value_name = "PATH", allow_hyphen_values = true)]
     path: Option<String>,
-    /// Add to the high end of an axis of the array there is
-    #[arg(long, value_name = "AXIS", conflicts_with_all = ["prepend", "replace"])]
+    /// Add to the high end of an axis: every array of the sources that has it grows, any other must be the same
+    #[arg(long, value_name = "AXIS", conflicts_with_all = ["prepend", "replace", "chunks", "codecs", "origin", "dims"])]
     append: Option<String>,
-    /// Add to the low end of an axis of the array there is
-    #[arg(long, value_name = "AXIS", conflicts_with = "replace")]
+    /// Add to the low end of an axis; of several sources, the last ends up first
+    #[arg(long, value_name = "AXIS", conflicts_with_all = ["replace", "chunks", "codecs", "origin", "dims"])]
     prepend: Option<String>,
     /// Put the source's array in the place of the one there is
     #[arg(long)]
@@ -111,18 +115,48 @@ impl Import {
     /// The axis that grows, and at which end.
     fn growth(&self) -> Option<Growth<'_>> {
         match (&self.append, &self.prepend) {
-            (Some(axis), _) => Some(Growth { axis, low: false }),
-            (None, Some(axis)) => Some(Growth { axis, low: true }),
             (None, None) => None,
+            (high, low) => Some(Growth {
+                axis: high.as_ref().or(low.as_ref())?,
+                low: low.is_some(),
+                recode: self.recode,
+            }),
         }
     }
 
+    /// Adds to what is there: all of it, or none.
+    fn grow(
+        &self,
+        growth: Growth<'_>,
+        items: &mut [Item],
+        target: &Target,
+        session: &Session,
+    ) -> Result<u64> {
+        let writer = session.writer(&target.file)?;
+        let named = |f: Failure| f.in_file(&target.file);
+        let chosen = !self.array.is_empty();
+        let steps = growth
+            .plan(items, target, &writer.root(), chosen)
+            .map_err(named)?;
+        for (item, step) in items.iter_mut().zip(steps) {
+            let outcome = std::mem::replace(&mut item.outcome, Outcome::Taken);
+            item.outcome = match outcome {
+                Outcome::Planned(array) => {
+                    let added = growth.add(item, &array, step, &writer, session);
+                    Outcome::Done(added.map_err(named)?)
+                }
+                Outcome::Group(_) => Outcome::Made,
+                other => other,
+            };
+        }
+        writer.commit(self.message.message.as_deref())
+    }
+
     fn write(&self, items: &mut [Item], target: &Target, session: &Session) -> Result<Option<u64>> {
-        let writer = if self.growth().is_some() {
-            session.writer(&target.file)?
-        } else {
-            session.writer_or_new(&target.file)?
-        };
+        if let Some(growth) = self.growth() {
+            return self.grow(growth, items, target, session).map(Some);
+        }
+        let writer = session.writer_or_new(&target.file)?;
         for item in items.iter_mut() {
             let outcome = std::mem::replace(&mut item.outcome, Outcome::Taken);
             let done = match outcome {
@@ -130,7 +164,7 @@ impl Import {
                     .group(item, attributes, &writer)
                     .map(|()| Outcome::Made),
                 Outcome::Planned(array) => self
-                    .array(item, &array, target, &writer, session)
+                    .array(item, &array, &writer, session)
                     .map(Outcome::Done),
                 other => Ok(other),
             };
@@ -154,9 +188,6 @@ impl Import {
         attributes: crate::foreign::Attributes,
         writer: &Writing,
     ) -> std::result::Result<(), Stop> {
-        if self.growth().is_some() {
-            return Ok(());
-        }
         let group = writer.root().ensure_group(&item.path).map_err(placed)?;
         let there = group.attributes();
         let mut kept = Vec::new();
@@ -180,14 +211,9 @@ impl Import {
         &self,
         item: &mut Item,
         array: &crate::foreign::Array,
-        target: &Target,
         writer: &Writing,
         session: &Session,
     ) -> std::result::Result<copy::Done, Stop> {
-        if let Some(growth) = self.growth() {
-            item.path = Growth::path(&item.path, target, &writer.root())?;
-            return growth.array(&item.path, array, writer, session);
-        }
         let root = writer.root();
         if self.replace && root.kind(&item.path).map_err(Failure::from)? == Some(ObjectKind::Array)
         {
@@ -195,7 +221,8 @@ impl Import {
         }
         let (spec, how) = self.spec(&array.facts)?;
         let into = writer.create_dyn_array(&item.path, &spec).map_err(placed)?;
-        let copied = copy::transfer(array, &into, &how, session);
+        let room = &array.facts.domain;
+        let copied = copy::transfer(array, &into, room, (&how, false), session);
         if copied.is_ok() {
             copy::attributes(array, &into, &mut item.notes);
         }
@@ -208,6 +235,20 @@ impl Import {
 
     /// What would be written, as far as it can be told without writing.
     fn rehearse(&self, items: &mut [Item], target: &Target, session: &Session) -> Result<()> {
+        if let Some(growth) = self.growth() {
+            let root = session.snapshot(&target.file)?.root();
+            let named = |f: Failure| f.in_file(&target.file);
+            let chosen = !self.array.is_empty();
+            let steps = growth.plan(items, target, &root, chosen).map_err(named)?;
+            for (item, step) in items.iter_mut().zip(steps) {
+                if let Outcome::Planned(array) = &item.outcome {
+                    let into = root.dyn_array(&item.path)?;
+                    let done = growth.rehearse(array, step, &into).map_err(named)?;
+                    item.outcome = Outcome::Done(done);
+                }
+            }
+            return Ok(());
+        }
         let there = if target.file.exists() {
             Some(session.snapshot(&target.file)?)
         } else {
@@ -219,14 +260,7 @@ impl Import {
             let Outcome::Planned(array) = &item.outcome else {
                 continue;
             };
-            if let Some(growth) = self.growth() {
-                let snapshot = session.snapshot(&target.file)?;
-                let root = snapshot.root();
-                item.path = Growth::path(&item.path, target, &root)?;
-                growth
-                    .fits(&root.dyn_array(&item.path)?, array)
-                    .map_err(|f| f.in_file(&target.file))?;
-            } else if let Some(snapshot) = &there
+            if let Some(snapshot) = &there
                 && snapshot.root().kind(&item.path)?.is_some()
                 && !self.replace
             {

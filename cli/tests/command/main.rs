@@ -9,6 +9,7 @@
     reason = "a test that fails should say where"
 )]
 
+mod adding;
 mod errors;
 mod exporting;
 mod foreign;
