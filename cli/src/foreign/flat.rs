@@ -13,7 +13,6 @@ use super::{Boxes, Refusal};
 #[derive(Debug)]
 pub(crate) enum Bytes {
     File(File),
-    #[cfg_attr(not(test), expect(dead_code, reason = "for formats that land later"))]
     Memory(Vec<u8>),
 }
 
@@ -174,6 +173,39 @@ impl Boxes for Flat {
         let count = self.shape.iter().fold(1_u64, |n, e| n.saturating_mul(*e));
         count.saturating_mul(self.item as u64)
     }
+}
+
+/// Elements of a box in C order, in the low corner of a larger one that is zero elsewhere; none where that is more than
+/// memory holds.
+pub(crate) fn padded(inner: &[u8], item: usize, shape: &[u64], whole: &[u64]) -> Option<Vec<u8>> {
+    if shape == whole {
+        return Some(inner.to_vec());
+    }
+    let count = whole.iter().try_fold(1_u64, |n, e| n.checked_mul(*e))?;
+    let len = usize::try_from(count).ok()?.checked_mul(item)?;
+    let mut out = Vec::new();
+    out.try_reserve_exact(len).ok()?;
+    out.resize(len, 0);
+    let row = usize::try_from(*shape.last()?).ok()?.checked_mul(item)?;
+    let mut at = vec![0_u64; shape.len()];
+    for part in inner.chunks_exact(row.max(1)) {
+        let place = at
+            .iter()
+            .zip(whole)
+            .try_fold(0_u64, |flat, (i, n)| flat.checked_mul(*n)?.checked_add(*i))?;
+        let start = usize::try_from(place).ok()?.checked_mul(item)?;
+        let end = start.checked_add(row)?;
+        out.get_mut(start..end)?.copy_from_slice(part);
+        // The next row, the last axis being the row itself.
+        for (i, n) in at.iter_mut().zip(shape).rev().skip(1) {
+            *i = i.checked_add(1)?;
+            if *i < *n {
+                break;
+            }
+            *i = 0;
+        }
+    }
+    Some(out)
 }
 
 /// One axis of a box that is read: how many steps, and how far each leads in the file and in the output.
@@ -341,6 +373,18 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_padded_box_has_its_elements_in_the_low_corner() {
+        let inner: Vec<u8> = (1..=8).collect();
+        assert_eq!(
+            padded(&inner, 2, &[2, 2], &[3, 3]).unwrap(),
+            [1, 2, 3, 4, 0, 0, 5, 6, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0]
+        );
+        assert_eq!(padded(&inner, 8, &[1], &[1]).unwrap(), inner);
+        assert_eq!(padded(&inner, 2, &[1, 2, 2], &[2, 2, 3]).unwrap().len(), 24);
+        assert!(padded(&inner, 2, &[2, 2], &[u64::MAX, 2]).is_none());
     }
 
     #[test]

@@ -6,16 +6,23 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::zarr::store::{Folder, Zip};
-use super::{Source, npy, refused, zarr};
+use super::zarr::store::{Folder, Store, Zip};
+use super::{Source, nifti, npy, precomputed, refused, zarr};
 use crate::exit::{Failure, Result};
 use crate::source;
 
+/// First bytes of a file that are looked at.
+const HEAD_LEN: u64 = 1024;
+
 /// A folder: a Zarr store, or none of what can be taken.
 pub(super) fn folder(path: &Path) -> Result<Source> {
-    let store = Folder::new(path);
-    if zarr::looks_like(&store).map_err(|e| Failure::usage(e).in_file(path))? {
-        return Ok(zarr::open(Arc::new(store), path));
+    let store: Arc<dyn Store> = Arc::new(Folder::new(path));
+    let is_zarr = zarr::looks_like(store.as_ref());
+    if is_zarr.map_err(|e| Failure::usage(e).in_file(path))? {
+        return Ok(zarr::open(store, path));
+    }
+    if let Some(info) = precomputed::looks_like(store.as_ref()) {
+        return Ok(precomputed::open(&store, &info, path));
     }
     let what = if path.join("attributes.json").exists() {
         "an N5 store, which no reader here takes; zarr or z5py copy it to Zarr"
@@ -30,7 +37,7 @@ pub(super) fn file(path: &Path, len: u64) -> Result<Source> {
     let mut file = source::open(path)?;
     let mut head = Vec::new();
     (&mut file)
-        .take(512)
+        .take(HEAD_LEN)
         .read_to_end(&mut head)
         .map_err(|e| Failure::io("read", path, &e))?;
     if head.starts_with(crate::npy::MAGIC) {
@@ -42,6 +49,15 @@ pub(super) fn file(path: &Path, len: u64) -> Result<Source> {
             Ok(zip) => npy::zip(path, &zip),
             Err(reason) => refused("zip", reason),
         });
+    }
+    if nifti::looks_like(&head) {
+        return Ok(nifti::open(path, file, len, &head, false));
+    }
+    if head.starts_with(b"\x1f\x8b") {
+        let inside = nifti::inside_gzip(&mut file);
+        if nifti::looks_like(&inside) {
+            return Ok(nifti::open(path, file, len, &inside, true));
+        }
     }
     Ok(refused(
         "file",

@@ -8,7 +8,9 @@
 pub(crate) mod flat;
 mod json;
 mod kind;
+mod nifti;
 mod npy;
+mod precomputed;
 mod zarr;
 
 use std::path::Path;
@@ -175,7 +177,6 @@ pub(crate) enum Payload {
         reframed: bool,
     },
     /// Its elements, in the shape of a whole chunk, and how many bytes the source spent on them.
-    #[expect(dead_code, reason = "for kinds that land later in this room")]
     Decoded { elements: Elements, stored: u64 },
 }
 

@@ -160,6 +160,11 @@ fn every_zarr_array_is_equal_or_refused_by_name() {
 }
 
 #[test]
+fn every_image_is_equal_or_refused_by_name() {
+    run(&["nifti", "neuroglancer", "geotiff"]);
+}
+
+#[test]
 fn what_has_no_reader_is_refused_by_name() {
     let Some(data) = shared() else { return };
     let kinds: BTreeSet<String> = wanted(&data)
