@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::zarr::store::{Folder, Store, Zip};
-use super::{Source, nifti, npy, precomputed, refused, zarr};
+use super::{Source, nifti, npy, precomputed, refused, tiff, zarr};
 use crate::exit::{Failure, Result};
 use crate::source;
 
@@ -50,6 +50,9 @@ pub(super) fn file(path: &Path, len: u64) -> Result<Source> {
             Err(reason) => refused("zip", reason),
         });
     }
+    if tiff::looks_like(&head) {
+        return Ok(tiff::open(path, file, len));
+    }
     if nifti::looks_like(&head) {
         return Ok(nifti::open(path, file, len, &head, false));
     }
@@ -62,7 +65,7 @@ pub(super) fn file(path: &Path, len: u64) -> Result<Source> {
     Ok(refused(
         "file",
         format!(
-            "{}; this release imports Zarr stores (folder or zip), .npy and .npz",
+            "{}; `orthant import --help` names the kinds that are taken",
             name_of(&head)
         ),
     ))
@@ -70,16 +73,12 @@ pub(super) fn file(path: &Path, len: u64) -> Result<Source> {
 
 /// What a file looks like, for the one who wonders why it is refused.
 fn name_of(head: &[u8]) -> &'static str {
-    const KINDS: [(&[u8], &str); 11] = [
+    const KINDS: [(&[u8], &str); 7] = [
         (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
         (b"CDF", "a classic netCDF file"),
         (b"\x89ORT\r\n\x1a\n", "an orthant container"),
         (b"\x1f\x8b", "a gzip file"),
         (b"\x28\xb5\x2f\xfd", "a zstd file"),
-        (b"II*\0", "a TIFF file"),
-        (b"MM\0*", "a TIFF file"),
-        (b"II+\0", "a TIFF file"),
-        (b"MM\0+", "a TIFF file"),
         (b"GRIB", "a GRIB file"),
         (b"PAR1", "a Parquet file"),
     ];

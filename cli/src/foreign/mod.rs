@@ -5,12 +5,16 @@
 //!
 //! What is wrong with one array refuses that array; only what cannot be opened at all is a failure of the whole.
 
+mod border;
 pub(crate) mod flat;
+#[cfg(test)]
+mod hostile;
 mod json;
 mod kind;
 mod nifti;
 mod npy;
 mod precomputed;
+mod tiff;
 mod zarr;
 
 use std::path::Path;

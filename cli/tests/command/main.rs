@@ -15,6 +15,7 @@ mod exporting;
 mod foreign;
 mod growing;
 mod host;
+mod images;
 mod importing;
 mod keeping;
 mod naming;
