@@ -60,9 +60,9 @@ mod whole;
 pub use array::ChunkView;
 pub use array::{
     Adopted, Appender, Array, ArraySpec, Block, ChunkAdvice, ChunkCoords, ChunkExtent,
-    ChunkReference, ChunkState, DynArray, DynArraySpec, Element, Elements, IntoDomain, ReadPath,
-    Receipt, Rechunk, RechunkReceipt, ReferencePlace, ShrinkReceipt, StoredChunk, WriteReceipt,
-    ZeroBased,
+    ChunkReference, ChunkState, DynArray, DynArraySpec, Element, Elements, EncodedChunk,
+    IntoDomain, ReadPath, Receipt, Rechunk, RechunkReceipt, ReferencePlace, ShrinkReceipt,
+    StoredChunk, WriteReceipt, ZeroBased,
 };
 pub use catalog::{AttributeEntries, Attributes, ObjectKind};
 pub use codec::Codec;

@@ -58,6 +58,8 @@ fn every_file_opens_with_a_header() {
     for dir in [
         "src",
         "cli/src",
+        "zarr/src",
+        "zarr/tests",
         "tests",
         "examples",
         "benches",
@@ -73,7 +75,7 @@ fn every_file_opens_with_a_header() {
 
 #[test]
 fn only_the_map_and_the_locks_say_unsafe() {
-    for dir in ["src", "cli/src"] {
+    for dir in ["src", "cli/src", "zarr/src"] {
         for (name, text) in files(dir) {
             let says = words(&blank(&text)).any(|word| word == "unsafe");
             let may = UNSAFE_FILES.contains(&name.as_str());
@@ -102,6 +104,7 @@ fn every_unsafe_block_is_in_the_inventory_and_says_why_it_is_sound() {
     for dir in [
         "src",
         "cli/src",
+        "zarr/src",
         "tests",
         "examples",
         "benches",

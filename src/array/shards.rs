@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::bytes::crc32_append;
 use crate::codec::{Shard, ShardIndex};
 use crate::error::{Error, Result};
 use crate::format::ObjectId;
@@ -36,8 +35,6 @@ const BATCH_MAX: usize = 1024;
 const RANGE_MAX: u64 = 16 << 20;
 /// Work of one read, in bytes of inner chunks, below which fetching stays on the caller's thread.
 const PARALLEL_MIN: usize = 1 << 20;
-/// Piece of a shard that is held in memory while its checksum is computed.
-const VERIFY_PIECE: u64 = 1 << 20;
 
 /// Why a shard was fetched whole: nothing less was asked for.
 const FULL: &str = "full_shard";
@@ -314,7 +311,7 @@ impl<'a> ShardReader<'a> {
             opened.cost.reason = Some(UNVERIFIED);
             opened.cost.bytes_fetched = extent.len;
             if !self.dry {
-                self.verify(extent)?;
+                self.view.verify(extent)?;
                 cache.put(seen, Arc::new(()), 0);
             }
         }
@@ -335,23 +332,6 @@ impl<'a> ShardReader<'a> {
         let range = self.shard.index().range(extent.len)?;
         let bytes = self.view.payload_range(extent, range)?;
         self.shard.index().decode(&bytes, extent.len)
-    }
-
-    /// Compares the record's checksum, holding a piece of the shard at a time.
-    fn verify(&self, extent: Extent) -> Result<()> {
-        let (mut crc, mut start) = (0, 0);
-        while start < extent.len {
-            let end = start.saturating_add(VERIFY_PIECE).min(extent.len);
-            crc = crc32_append(crc, &self.view.payload_range(extent, start..end)?);
-            start = end;
-        }
-        if crc == extent.crc {
-            return Ok(());
-        }
-        Err(Error::corrupt("payload")
-            .reason("checksum")
-            .expected(format_args!("crc32 {:08x}", extent.crc))
-            .found(format_args!("{crc:08x}")))
     }
 
     /// Turns what is wanted of a shard into units that are ready, and ranges to be fetched.

@@ -122,17 +122,17 @@ impl Json {
     }
 
     /// An integer of either sign, as the fitting variant.
-    pub(crate) fn from_u64(v: u64) -> Self {
+    pub fn from_u64(v: u64) -> Self {
         i64::try_from(v).map_or(Self::U64(v), Self::I64)
     }
 
     /// A text value.
-    pub(crate) fn text(text: impl Into<String>) -> Self {
+    pub fn text(text: impl Into<String>) -> Self {
         Self::String(text.into())
     }
 
     /// An object of the given members, which must be unique.
-    pub(crate) fn object<const N: usize>(members: [(&str, Self); N]) -> Self {
+    pub fn object<const N: usize>(members: [(&str, Self); N]) -> Self {
         Self::Object(
             members
                 .into_iter()

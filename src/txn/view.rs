@@ -7,12 +7,17 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::bytes::crc32_append;
 use crate::error::{Error, Result};
 use crate::format::Generation;
 use crate::format::extent::Extent;
 use crate::limits::Limits;
 
+use super::payload;
 use super::{CacheKey, Cursor, Engine, Payload, PayloadCache, SnapshotState, Value, WriterState};
+
+/// Piece of an extent that is held in memory while its checksum is computed.
+const VERIFY_PIECE: u64 = 1 << 20;
 
 /// A consistent state to read: a committed generation, or what a writer would commit now.
 #[derive(Debug, Clone)]
@@ -55,6 +60,17 @@ impl View {
             Self::Snapshot(s) => s.payload_range(extent, range),
             Self::Writer(w) => w.payload_range(extent, range),
         }
+    }
+
+    /// Compares an extent's checksum, holding a piece of it at a time.
+    pub(crate) fn verify(&self, extent: Extent) -> Result<()> {
+        let (mut crc, mut start) = (0, 0);
+        while start < extent.len {
+            let end = start.saturating_add(VERIFY_PIECE).min(extent.len);
+            crc = crc32_append(crc, &self.payload_range(extent, start..end)?);
+            start = end;
+        }
+        payload::judge(extent, crc)
     }
 
     /// Decoded chunks and inner chunks that are kept.

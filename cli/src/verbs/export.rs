@@ -10,6 +10,11 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use orthant::{DynArray, Group, Json, ObjectKind, ReferencePlace, Region, RegionItem};
+use orthant_zarr::Version;
+use orthant_zarr::cover::Placed;
+use orthant_zarr::group::chunk_of;
+use orthant_zarr::keys::Keys;
+use orthant_zarr::write::{self as document, Places};
 
 use crate::args::State;
 use crate::exit::{Exit, Failure, Result};
@@ -17,10 +22,6 @@ use crate::json::{answer, maybe_text, object, text, uint};
 use crate::session::{Session, print_json};
 use crate::target::Target;
 use crate::text::{bytes, count, escape};
-use crate::zarr::Version;
-use crate::zarr::cover::Placed;
-use crate::zarr::document::{self, Places, chunk_key};
-use crate::zarr::group::chunk_of;
 use crate::zarr::window::Canvas;
 
 /// Arguments of `export`.
@@ -358,7 +359,7 @@ struct Chunks<'a> {
 impl Chunks<'_> {
     fn put(&mut self, at: &[u64], payload: &[u8]) -> Result<()> {
         let mut file = self.folder.to_owned();
-        let key = chunk_key(self.version, at);
+        let key = Keys::of(self.version).key(at);
         let mut parts = key.split('/').peekable();
         while let Some(part) = parts.next() {
             file.push(part);

@@ -9,6 +9,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use orthant::{At, Container, DynArray, Json, ReferencePlace, RetainedSnapshot, Snapshot};
+use orthant_zarr::Version;
+use orthant_zarr::cover::Placed;
+use orthant_zarr::group::hierarchy;
+use orthant_zarr::keys::Keys;
+use orthant_zarr::line::Line;
+use orthant_zarr::write::{self as document, Documents, Places, base64, grid_count};
 
 use crate::args::Message;
 use crate::atomic::Output;
@@ -17,10 +23,6 @@ use crate::json::{answer, text, uint};
 use crate::session::{Session, print_json, stdout};
 use crate::target::Target;
 use crate::text::{count, escape};
-use crate::zarr::cover::Placed;
-use crate::zarr::document::{self, Documents, Places, base64, chunk_key, grid_count};
-use crate::zarr::group::hierarchy;
-use crate::zarr::{Line, Version};
 
 /// Most bytes of chunks that have no place in the file and stand in the references themselves.
 const INLINE_MAX: u64 = 256 << 20;
@@ -258,7 +260,7 @@ impl<'a> Writing<'a> {
                 .map(|(c, s)| u64::try_from(i128::from(*c) - s).unwrap_or(0));
             let key = format!(
                 "{below}{}",
-                chunk_key(self.args.zarr, &key.collect::<Vec<_>>())
+                Keys::of(self.args.zarr).key(&key.collect::<Vec<_>>())
             );
             let value = match chunk.place {
                 ReferencePlace::InFile { offset, len } => {
@@ -314,7 +316,7 @@ impl<'a> Writing<'a> {
         let bytes = line.encode()?;
         if !bytes.is_empty() {
             let value = self.inline(&bytes);
-            let key = format!("{below}{}", chunk_key(self.args.zarr, &[0]));
+            let key = format!("{below}{}", Keys::of(self.args.zarr).key(&[0]));
             self.entry(&key, &value)?;
         }
         self.told.arrays = self.told.arrays.saturating_add(1);

@@ -1,27 +1,25 @@
 //! Zarr stores, versions 2 and 3, in a folder or a zip file: the hierarchy and the documents.
 //!
 //! Holds [`open`]. Versions may differ from node to node; folders without documents between others are groups. Chunks are
-//! handed over as they are stored ([`chunks`]), with the pipeline that version 3 would call theirs ([`codecs`]). Must not
+//! handed over as they are stored ([`chunks`]), with the pipeline that version 3 would call theirs (`orthant_zarr`). Must not
 //! decode.
 
 mod chunks;
-mod codecs;
-mod signed;
 pub(super) mod store;
 mod v2;
-mod v3;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use orthant::{AttributeValue, Json, Limits};
+use orthant::{Json, Limits};
+use orthant_zarr::keys::Keys;
+use orthant_zarr::read::{Document, attributes_of, check_chunk};
+use orthant_zarr::write::ORIGIN_ATTRIBUTE;
 
-use self::chunks::{Keys, Stored};
+use self::chunks::Stored;
 use self::store::{Store, join};
-use super::{
-    Array, Attributes, Content, Facts, Grid, Node, Refusal, Source, Stop, What, json, stem,
-};
+use super::{Array, Content, Facts, Grid, Node, Refusal, Source, Stop, What, json, stem};
 
 /// Names of documents that make a node.
 const DOCUMENTS: [&str; 3] = ["zarr.json", ".zarray", ".zgroup"];
@@ -145,7 +143,7 @@ impl Walk {
     fn node(&self, key: &str) -> Result<What, Refusal> {
         let read = |name: &str| self.documents.get(&join(key, name));
         if let Some(document) = read("zarr.json")? {
-            return v3::node(&document, &self.store, key);
+            return node(&document, &self.store, key);
         }
         let attributes = || read(".zattrs").map(|found| found.unwrap_or(Json::Object(Vec::new())));
         if let Some(document) = read(".zarray")? {
@@ -158,7 +156,7 @@ impl Walk {
                 return Err("its .zgroup is not of Zarr version 2".to_owned());
             }
         }
-        Ok(What::Group(attributes_of(&attributes()?)))
+        Ok(What::Group(attributes_of(Some(&attributes()?))))
     }
 
     /// Folders without documents in or below them were no groups.
@@ -256,9 +254,7 @@ fn placed(
     chunk: Vec<u64>,
     (store, key, keys): (&Arc<dyn Store>, &str, Keys),
 ) -> Result<Array, Refusal> {
-    if chunk.len() != shape.len() || chunk.contains(&0) {
-        return Err(format!("chunks of {chunk:?} for a shape of {shape:?}"));
-    }
+    check_chunk(shape, &chunk)?;
     let counts = shape
         .iter()
         .zip(&chunk)
@@ -276,7 +272,7 @@ fn placed(
             .saturating_add(1 << 20),
     };
     facts.grid = Some(Grid::from_zero(chunk));
-    signed::place(&mut facts);
+    lay(&mut facts);
     let stored = Stored {
         store: Arc::clone(store),
         key: key.to_owned(),
@@ -290,21 +286,53 @@ fn placed(
     })
 }
 
+/// A group or an array from its `zarr.json`.
+fn node(document: &Json, store: &Arc<dyn Store>, key: &str) -> Result<What, Refusal> {
+    let array = match Document::from_json(document)? {
+        Document::Group(attributes) => return Ok(What::Group(attributes)),
+        Document::Array(array) => array,
+    };
+    let mut facts = Facts::plain(array.data_type, &array.shape)?;
+    facts.fill = Some(array.fill);
+    facts.codecs = Some(array.codecs);
+    facts.attributes = array.attributes;
+    if !array.dims.is_empty() {
+        facts.name_axes(&array.dims);
+    }
+    let array = placed(facts, &array.shape, array.chunk, (store, key, array.keys))?;
+    Ok(What::Array(Box::new(array)))
+}
+
+/// Gives an array the domain and the grid that its attribute tells, and drops the attribute. One that does not fit the array
+/// is kept and noted.
+fn lay(facts: &mut Facts) {
+    let told = facts
+        .attributes
+        .iter()
+        .position(|(n, _)| n == ORIGIN_ATTRIBUTE);
+    let Some(at) = told else { return };
+    let told = facts.attributes.get(at).map(|(_, value)| value.to_json());
+    let chunk = facts.grid.as_ref().map(|grid| grid.chunk.clone());
+    let place = told
+        .zip(chunk.as_ref())
+        .and_then(|(json, chunk)| orthant_zarr::place::read(&json, &facts.domain.shape(), chunk));
+    match (place, chunk) {
+        (Some(place), Some(chunk)) => {
+            facts.domain = place.domain;
+            facts.grid = Some(Grid {
+                chunk,
+                origin: place.origin,
+                first: place.first,
+            });
+            facts.attributes.remove(at);
+        }
+        _ => facts.notes.push(format!(
+            "its attribute {ORIGIN_ATTRIBUTE:?} does not say where it lay, and is kept as it is"
+        )),
+    }
+}
+
 /// The members of an object; none of anything else.
 fn members(json: Option<&Json>) -> &[(String, Json)] {
     json.and_then(Json::as_object).unwrap_or_default()
-}
-
-fn attributes_of(json: &Json) -> Attributes {
-    let members = members(Some(json)).iter();
-    members
-        .map(|(name, value)| (name.clone(), AttributeValue::from(value.clone())))
-        .collect()
-}
-
-/// A list of extents.
-fn extents(json: Option<&Json>, what: &str) -> Result<Vec<u64>, Refusal> {
-    let list = json.and_then(Json::as_array);
-    let extents: Option<Vec<u64>> = list.and_then(|l| l.iter().map(Json::as_u64).collect());
-    extents.ok_or_else(|| format!("its `{what}` is no list of extents"))
 }

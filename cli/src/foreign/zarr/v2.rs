@@ -5,10 +5,12 @@
 use std::sync::Arc;
 
 use orthant::{DataType, Json};
+use orthant_zarr::codecs;
+use orthant_zarr::keys::Keys;
+use orthant_zarr::read::{attributes_of, extents};
 
-use super::chunks::Keys;
+use super::placed;
 use super::store::Store;
-use super::{attributes_of, codecs, extents, placed};
 use crate::foreign::{Array, Facts, Refusal};
 
 /// What xarray and netCDF call the attribute that names the axes.
@@ -35,7 +37,7 @@ pub(super) fn array(
         big_endian,
         shape.len(),
     )?);
-    facts.attributes = attributes_of(attributes);
+    facts.attributes = attributes_of(Some(attributes));
     take_dimensions(&mut facts);
     let separator = match document.get("dimension_separator") {
         None | Some(Json::Null) => '.',

@@ -1,37 +1,23 @@
 //! Where a Zarr array lay before it was exported: the attribute that says so, read back.
 //!
-//! Holds [`place`]. Convention: `docs/xarray.md` and the `export` verb. Must not trust it: what does not fit the array is
-//! kept as an attribute and noted.
+//! Holds [`Place`] and [`read`]. `write` makes the attribute. Must not trust it.
 
 use orthant::{Domain, Json};
 
-use crate::foreign::{Facts, Grid};
-use crate::zarr::document::ORIGIN_ATTRIBUTE;
-
-/// Gives the array the domain and the grid that its attribute tells, and drops the attribute.
-pub(super) fn place(facts: &mut Facts) {
-    let Some(at) = facts
-        .attributes
-        .iter()
-        .position(|(name, _)| name == ORIGIN_ATTRIBUTE)
-    else {
-        return;
-    };
-    let told = facts.attributes.get(at).map(|(_, value)| value.to_json());
-    match told.as_ref().and_then(|json| read(json, facts)) {
-        Some((domain, grid)) => {
-            facts.domain = domain;
-            facts.grid = Some(grid);
-            facts.attributes.remove(at);
-        }
-        None => facts.notes.push(format!(
-            "its attribute {ORIGIN_ATTRIBUTE:?} does not say where it lay, and is kept as it is"
-        )),
-    }
+/// Where an array lies in a container.
+#[derive(Debug)]
+pub struct Place {
+    /// Its coordinates.
+    pub domain: Domain,
+    /// The coordinate where chunk 0 starts, per axis.
+    pub origin: Vec<i64>,
+    /// The container's coordinate of the Zarr array's chunk 0.
+    pub first: Vec<i64>,
 }
 
-fn read(json: &Json, facts: &Facts) -> Option<(Domain, Grid)> {
-    let rank = facts.domain.rank();
+/// What the attribute's value says of an array of this shape and these chunks; none where that does not fit it.
+pub fn read(json: &Json, shape: &[u64], chunk: &[u64]) -> Option<Place> {
+    let rank = shape.len();
     let list = |name: &str| {
         let items = json.get(name)?.as_array()?;
         let list: Option<Vec<i64>> = items.iter().map(Json::as_i64).collect();
@@ -42,9 +28,7 @@ fn read(json: &Json, facts: &Facts) -> Option<(Domain, Grid)> {
         .filter(|v| *v == 1)?;
     let (lower, upper) = (list("inclusive_min")?, list("exclusive_max")?);
     let (origin, pad) = (list("chunk_origin")?, list("pad")?);
-    let chunk = facts.grid.as_ref()?.chunk.clone();
     let domain = Domain::new(lower.iter().zip(&upper).map(|(lo, hi)| *lo..*hi)).ok()?;
-    let shape = facts.domain.shape();
     let (mut starts, mut first) = (Vec::new(), Vec::new());
     for axis in 0..rank {
         let (lo, hi) = (*lower.get(axis)?, *upper.get(axis)?);
@@ -67,12 +51,9 @@ fn read(json: &Json, facts: &Facts) -> Option<(Domain, Grid)> {
             first.push(0);
         }
     }
-    Some((
+    Some(Place {
         domain,
-        Grid {
-            chunk,
-            origin: starts,
-            first,
-        },
-    ))
+        origin: starts,
+        first,
+    })
 }

@@ -1,38 +1,33 @@
 //! Zarr documents of groups and arrays, versions 3 and 2, from what an array's handle says.
 //!
-//! Holds [`group`], [`array`] and [`line`]: file names and their JSON. Must not know where chunks are.
+//! Holds [`group()`], [`array()`] and [`line()`]: file names and their JSON. Must not know where chunks are. `read` is the way back.
 
-use orthant::{AttributeValue, Attributes, CodecSpec, DataType, Json};
+use orthant::{AttributeValue, Attributes, CodecSpec, DataType, Json, Result};
 
-use super::cover::Placed;
-use super::{Line, Version};
-use crate::describe;
-use crate::exit::Result;
-use crate::json::{ints, object, text, uints};
+use crate::cover::Placed;
+use crate::line::Line;
+use crate::{Version, ints, uints};
 
 /// The name of the attribute that says where a signed array lay.
-pub(crate) const ORIGIN_ATTRIBUTE: &str = "orthant";
+pub const ORIGIN_ATTRIBUTE: &str = "orthant";
 
 /// Documents by file name, or why there are none.
-pub(crate) type Documents = std::result::Result<Vec<(&'static str, Json)>, String>;
+pub type Documents = std::result::Result<Vec<(&'static str, Json)>, String>;
 
 /// The documents of a group.
-pub(crate) fn group(
-    version: Version,
-    attributes: &Attributes,
-) -> Result<Vec<(&'static str, Json)>> {
+pub fn group(version: Version, attributes: &Attributes) -> Result<Vec<(&'static str, Json)>> {
     let attributes = plain_attributes(attributes)?;
     Ok(match version {
         Version::V3 => vec![(
             "zarr.json",
-            object([
+            Json::object([
                 ("zarr_format", Json::I64(3)),
-                ("node_type", text("group")),
+                ("node_type", Json::text("group")),
                 ("attributes", Json::Object(attributes)),
             ]),
         )],
         Version::V2 => vec![
-            (".zgroup", object([("zarr_format", Json::I64(2))])),
+            (".zgroup", Json::object([("zarr_format", Json::I64(2))])),
             (".zattrs", Json::Object(attributes)),
         ],
     })
@@ -59,7 +54,7 @@ struct Facts<'a> {
 
 /// How an array says where it lay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Places {
+pub enum Places {
     /// Attributes of one list each, which netCDF can hold too.
     Apart,
     /// One attribute that holds the lists, which import reads back.
@@ -67,7 +62,7 @@ pub(crate) enum Places {
 }
 
 /// The documents of an array. `inner` asks for those of the chunks within shards, `full` says that no chunk is absent.
-pub(crate) fn array(
+pub fn array(
     version: Version,
     placed: &Placed,
     inner: bool,
@@ -105,9 +100,11 @@ pub(crate) fn array(
             }
             Places::Together => {
                 let version = std::iter::once(("version", Json::I64(1)));
-                let all = object(version.chain(facts));
+                let all = version
+                    .chain(facts)
+                    .map(|(name, value)| (name.to_owned(), value));
                 attributes.retain(|(name, _)| name != ORIGIN_ATTRIBUTE);
-                attributes.push((ORIGIN_ATTRIBUTE.to_owned(), all));
+                attributes.push((ORIGIN_ATTRIBUTE.to_owned(), Json::Object(all.collect())));
             }
         }
     }
@@ -125,12 +122,7 @@ pub(crate) fn array(
 }
 
 /// The documents of a one-chunk array of labels; `of` is the array whose attributes it keeps.
-pub(crate) fn line(
-    version: Version,
-    line: &Line,
-    dim: &str,
-    of: Option<&Placed>,
-) -> Result<Documents> {
+pub fn line(version: Version, line: &Line, dim: &str, of: Option<&Placed>) -> Result<Documents> {
     let attributes = match of {
         Some(placed) => attributes_of(placed, version)?,
         None => Vec::new(),
@@ -150,7 +142,7 @@ pub(crate) fn line(
     if let (Some(first), "bytes") = (codecs.first_mut(), to_bytes) {
         first
             .configuration
-            .push(("endian".to_owned(), text("little")));
+            .push(("endian".to_owned(), Json::text("little")));
     }
     Ok(write(Facts {
         version,
@@ -199,7 +191,7 @@ fn inner_codecs(codecs: &[CodecSpec]) -> Vec<CodecSpec> {
     )
 }
 
-pub(crate) fn member<'a>(codec: &'a CodecSpec, name: &str) -> Option<&'a Json> {
+fn member<'a>(codec: &'a CodecSpec, name: &str) -> Option<&'a Json> {
     codec
         .configuration
         .iter()
@@ -218,7 +210,7 @@ fn attributes_of(placed: &Placed, version: Version) -> Result<Vec<(String, Json)
         .map(|(name, value)| {
             let json = match float_of(&value) {
                 Some(v) if name == "_FillValue" && is_float && version == Version::V3 => {
-                    text(base64(&v.to_le_bytes()))
+                    Json::text(base64(&v.to_le_bytes()))
                 }
                 _ => value.to_json(),
             };
@@ -237,7 +229,7 @@ fn float_of(value: &AttributeValue) -> Option<f64> {
 }
 
 /// Base64, which is how elements of the type `bytes` are shown.
-pub(crate) fn base64(bytes: &[u8]) -> String {
+pub fn base64(bytes: &[u8]) -> String {
     DataType::Bytes.element_to_text(bytes)
 }
 
@@ -250,12 +242,12 @@ fn write(facts: Facts<'_>) -> Documents {
 
 fn version_3(facts: Facts<'_>) -> Documents {
     let with = |name: &str, configuration: Json| {
-        object([("name", text(name)), ("configuration", configuration)])
+        Json::object([("name", Json::text(name)), ("configuration", configuration)])
     };
-    let codec = |spec: &CodecSpec| match describe::codec(spec) {
+    let codec = |spec: &CodecSpec| match spec.to_json() {
         json if spec.configuration.is_empty() && spec.name.starts_with("numcodecs.") => with(
             json.get("name").and_then(Json::as_str).unwrap_or_default(),
-            object([]),
+            Json::object([]),
         ),
         json => json,
     };
@@ -265,23 +257,23 @@ fn version_3(facts: Facts<'_>) -> Documents {
         .ok_or("its fill value has no JSON form")?;
     let names = facts.dims.iter().map(|name| match name.as_str() {
         "" => Json::Null,
-        name => text(name),
+        name => Json::text(name),
     });
-    let document = object([
+    let document = Json::object([
         ("zarr_format", Json::I64(3)),
-        ("node_type", text("array")),
+        ("node_type", Json::text("array")),
         ("shape", uints(facts.shape.iter().copied())),
         ("data_type", facts.data_type.to_json()),
         (
             "chunk_grid",
             with(
                 "regular",
-                object([("chunk_shape", uints(facts.chunk.iter().copied()))]),
+                Json::object([("chunk_shape", uints(facts.chunk.iter().copied()))]),
             ),
         ),
         (
             "chunk_key_encoding",
-            with("default", object([("separator", text("/"))])),
+            with("default", Json::object([("separator", Json::text("/"))])),
         ),
         ("fill_value", fill),
         (
@@ -315,19 +307,19 @@ fn version_2(facts: Facts<'_>) -> Documents {
         .iter()
         .enumerate()
         .map(|(axis, name)| match name.as_str() {
-            "" => text(format!("dim_{axis}")),
-            name => text(name),
+            "" => Json::text(format!("dim_{axis}")),
+            name => Json::text(name),
         });
     let dims = Json::Array(dims.collect());
     attributes.push(("_ARRAY_DIMENSIONS".to_owned(), dims));
-    let document = object([
+    let document = Json::object([
         ("zarr_format", Json::I64(2)),
         ("shape", uints(facts.shape.iter().copied())),
         ("chunks", uints(facts.chunk.iter().copied())),
         ("dtype", dtype_2(facts.data_type, big)?),
         ("compressor", compressor),
         ("fill_value", fill),
-        ("order", text(order)),
+        ("order", Json::text(order)),
         (
             "filters",
             if filters.is_empty() {
@@ -336,7 +328,7 @@ fn version_2(facts: Facts<'_>) -> Documents {
                 Json::Array(filters)
             },
         ),
-        ("dimension_separator", text(".")),
+        ("dimension_separator", Json::text(".")),
     ]);
     Ok(vec![
         (".zarray", document),
@@ -403,7 +395,7 @@ fn steps_2(facts: &Facts<'_>) -> std::result::Result<Steps, String> {
 /// A codec as numcodecs names it.
 fn numcodec(name: &str, codec: &CodecSpec) -> Json {
     let id = name.strip_prefix("numcodecs.").unwrap_or(name);
-    let mut members = vec![("id".to_owned(), text(id))];
+    let mut members = vec![("id".to_owned(), Json::text(id))];
     members.extend(codec.configuration.iter().cloned());
     Json::Object(members)
 }
@@ -419,32 +411,24 @@ fn dtype_2(data_type: &DataType, big: bool) -> std::result::Result<Json, String>
     };
     let code = |t: &DataType| t.numpy_descr().filter(|_| *t != DataType::Bfloat16);
     let found = match data_type {
-        DataType::String | DataType::Bytes => Some(text("|O")),
+        DataType::String | DataType::Bytes => Some(Json::text("|O")),
         DataType::Structured(fields) => {
             let pair = |f: &orthant::Field| {
-                Some(Json::Array(vec![text(&f.name), text(code(&f.data_type)?)]))
+                Some(Json::Array(vec![
+                    Json::text(&f.name),
+                    Json::text(code(&f.data_type)?),
+                ]))
             };
             let pairs: Option<Vec<Json>> = fields.iter().map(pair).collect();
             pairs.map(Json::Array)
         }
-        other => code(other).map(|c| text(swapped(c))),
+        other => code(other).map(|c| Json::text(swapped(c))),
     };
     found.ok_or_else(|| format!("version 2 has no type {data_type}"))
 }
 
-/// A chunk's key below its array.
-pub(crate) fn chunk_key(version: Version, coord: &[u64]) -> String {
-    let parts: Vec<String> = coord.iter().map(u64::to_string).collect();
-    match version {
-        Version::V3 if parts.is_empty() => "c".to_owned(),
-        Version::V3 => format!("c/{}", parts.join("/")),
-        Version::V2 if parts.is_empty() => "0".to_owned(),
-        Version::V2 => parts.join("."),
-    }
-}
-
 /// How many chunks an array of this shape has, if they can be counted.
-pub(crate) fn grid_count(shape: &[u64], chunk: &[u64]) -> Option<u64> {
+pub fn grid_count(shape: &[u64], chunk: &[u64]) -> Option<u64> {
     let per_axis = shape
         .iter()
         .zip(chunk)

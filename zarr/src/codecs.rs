@@ -5,11 +5,10 @@
 
 use orthant::{CodecSpec, DataType, Json};
 
-use crate::foreign::Refusal;
-use crate::json::uint;
+use crate::Refusal;
 
 /// The pipeline of a version 2 array: order, filters, compressor.
-pub(super) fn of_numcodecs(
+pub fn of_numcodecs(
     document: &Json,
     data_type: &DataType,
     big_endian: bool,
@@ -19,7 +18,7 @@ pub(super) fn of_numcodecs(
     match document.get("order").and_then(Json::as_str) {
         Some("F") if rank > 1 => codecs.push(CodecSpec::new("transpose").with(
             "order",
-            Json::Array((0..rank as u64).rev().map(uint).collect()),
+            Json::Array((0..rank as u64).rev().map(Json::from_u64).collect()),
         )),
         Some("C" | "F") => {}
         _ => return Err("its `order` is neither C nor F".to_owned()),
@@ -123,7 +122,7 @@ fn blosc(json: &Json, data_type: &DataType) -> Result<CodecSpec, Refusal> {
     let member = |name: &str| json.get(name).cloned();
     let cname = member("cname").unwrap_or_else(|| Json::String("lz4".to_owned()));
     Ok(CodecSpec::new("blosc")
-        .with("typesize", uint(item))
+        .with("typesize", Json::from_u64(item))
         .with("cname", cname)
         .with("clevel", member("clevel").unwrap_or(Json::I64(5)))
         .with("shuffle", Json::String(shuffle.to_owned()))
@@ -131,7 +130,7 @@ fn blosc(json: &Json, data_type: &DataType) -> Result<CodecSpec, Refusal> {
 }
 
 /// The pipeline of a version 3 array, under the names that a container knows.
-pub(super) fn of_list(list: &[Json], data_type: &DataType) -> Result<Vec<CodecSpec>, Refusal> {
+pub fn of_list(list: &[Json], data_type: &DataType) -> Result<Vec<CodecSpec>, Refusal> {
     let mut codecs = Vec::new();
     for json in list {
         let mut spec = CodecSpec::from_json(json).map_err(|e| e.to_string())?;

@@ -2,22 +2,23 @@
 //!
 //! Holds [`Hierarchy`]. Must not write.
 
-use orthant::{DynArray, Group, ObjectKind, Snapshot};
+use orthant::{DynArray, Group, ObjectKind, Result, Snapshot};
 
-use super::cover::Cover;
-use crate::exit::Result;
+use crate::cover::Cover;
 
 /// A group and what is directly in it.
-pub(crate) struct Node {
+#[derive(Debug)]
+pub struct Node {
     /// The path below the object that was named, with a slash at its end unless it is empty.
-    pub(crate) prefix: String,
+    pub prefix: String,
     /// None where the object named is itself an array.
-    pub(crate) group: Option<Group>,
-    pub(crate) cover: Cover,
+    pub group: Option<Group>,
+    /// Its arrays.
+    pub cover: Cover,
 }
 
 /// All groups from an object down, parents first.
-pub(crate) fn hierarchy(snapshot: &Snapshot, path: &str, inner: bool) -> Result<Vec<Node>> {
+pub fn hierarchy(snapshot: &Snapshot, path: &str, inner: bool) -> Result<Vec<Node>> {
     let root = snapshot.root();
     if root.kind(path)? == Some(ObjectKind::Array) {
         let array = root.dyn_array(path)?;
@@ -67,7 +68,7 @@ pub(crate) fn hierarchy(snapshot: &Snapshot, path: &str, inner: bool) -> Result<
 }
 
 /// The chunk that counts: the stored one, or the one within shards.
-pub(crate) fn chunk_of(array: &DynArray, inner: bool) -> Vec<u64> {
+pub fn chunk_of(array: &DynArray, inner: bool) -> Vec<u64> {
     match array.shard_shape() {
         Some(shard) if !inner => shard,
         _ => array.chunk_shape(),

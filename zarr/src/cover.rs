@@ -6,28 +6,30 @@
 
 use std::collections::BTreeMap;
 
-use orthant::DynArray;
-
-use crate::exit::Result;
+use orthant::{DynArray, Result};
 
 /// An array of the group and how it is seen.
-pub(crate) struct Placed {
-    pub(crate) name: String,
-    pub(crate) array: DynArray,
+#[derive(Debug)]
+pub struct Placed {
+    /// Its name in the group.
+    pub name: String,
+    /// Its handle.
+    pub array: DynArray,
     /// The chunk that is referenced: the stored one, or the one within shards.
-    pub(crate) chunk: Vec<u64>,
+    pub chunk: Vec<u64>,
     /// Coordinate of index 0, per axis.
-    pub(crate) first: Vec<i64>,
-    pub(crate) shape: Vec<u64>,
+    pub first: Vec<i64>,
+    /// Elements per axis, from `first` on.
+    pub shape: Vec<u64>,
     /// Axis names, each of one length in the group where the cover is common; empty for an axis without a name.
-    pub(crate) dims: Vec<String>,
+    pub dims: Vec<String>,
     /// A coordinate of its axis, written out because its own chunks do not fit the common cover.
-    pub(crate) spelled_out: bool,
+    pub spelled_out: bool,
 }
 
 impl Placed {
     /// The chunk coordinate at index 0, per axis.
-    pub(crate) fn shifts(&self) -> Result<Vec<i128>> {
+    pub fn shifts(&self) -> Result<Vec<i128>> {
         let origin = self.array.origin()?;
         let per_axis = self.first.iter().zip(origin).zip(&self.chunk);
         Ok(per_axis
@@ -39,17 +41,25 @@ impl Placed {
 }
 
 /// An axis whose positions are not its coordinates.
-pub(crate) struct Index {
-    pub(crate) name: String,
-    pub(crate) dim: String,
-    pub(crate) first: i64,
-    pub(crate) len: u64,
+#[derive(Debug)]
+pub struct Index {
+    /// The name of the array that holds its coordinates.
+    pub name: String,
+    /// The axis.
+    pub dim: String,
+    /// The coordinate at position 0.
+    pub first: i64,
+    /// How many there are.
+    pub len: u64,
 }
 
 /// The arrays of a group.
-pub(crate) struct Cover {
-    pub(crate) arrays: Vec<Placed>,
-    pub(crate) indexes: Vec<Index>,
+#[derive(Debug)]
+pub struct Cover {
+    /// All of them, as given.
+    pub arrays: Vec<Placed>,
+    /// Axes that need their coordinates written out.
+    pub indexes: Vec<Index>,
 }
 
 /// Longest padding at the low side, in chunks of the longest; past it an axis is split instead.
@@ -71,7 +81,7 @@ struct Ask {
 
 impl Cover {
     /// Lays out `arrays`, each with its name and the chunk that counts. `taken` are all names in the group.
-    pub(crate) fn new(arrays: Vec<(String, DynArray, Vec<u64>)>, taken: &[String]) -> Result<Self> {
+    pub fn new(arrays: Vec<(String, DynArray, Vec<u64>)>, taken: &[String]) -> Result<Self> {
         let mut placed = Vec::new();
         let mut axes: BTreeMap<String, Vec<Ask>> = BTreeMap::new();
         for (name, array, chunk) in arrays {
