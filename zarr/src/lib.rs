@@ -1,7 +1,7 @@
 //! Containers of chunked arrays as [Zarr](https://zarr-specs.readthedocs.io) sees them: zero-based, unsigned, with documents.
 //!
 //! A chunk in a container has the bytes that it has in a Zarr store, so that only documents and names have to be made. This
-//! crate makes them ([`write`], [`cover`], [`group`]) and reads those of others ([`read`], [`codecs`], [`place`]); the feature
+//! crate makes them ([`mod@write`], [`cover`], [`group`]) and reads those of others ([`read`], [`codecs`], [`place`]); the feature
 //! `zarrs` adds `store`, with which the [zarrs](https://docs.rs/zarrs) crate opens a container as one of its stores.
 //!
 //! Must not decode chunks: that is the container's, or the reader's.
