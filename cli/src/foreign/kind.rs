@@ -2,12 +2,13 @@
 //!
 //! Must not read arrays.
 
-use std::io::Read;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
 use super::zarr::store::{Folder, Store, Zip};
-use super::{Source, nifti, npy, precomputed, refused, tiff, zarr};
+use super::{Source, hdf5, nifti, npy, precomputed, refused, tiff, zarr};
 use crate::exit::{Failure, Result};
 use crate::source;
 
@@ -43,6 +44,9 @@ pub(super) fn file(path: &Path, len: u64) -> Result<Source> {
     if head.starts_with(crate::npy::MAGIC) {
         return Ok(npy::file(path, file, len));
     }
+    if head.starts_with(hdf5::MAGIC) || behind_user_block(&mut file, len) {
+        return Ok(hdf5::open(file, len));
+    }
     if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
         return Ok(match Zip::open(path) {
             Ok(zip) if zip.has_documents() => zarr::open(Arc::new(zip), path),
@@ -71,10 +75,25 @@ pub(super) fn file(path: &Path, len: u64) -> Result<Source> {
     ))
 }
 
+/// Whether a superblock of HDF5 stands where one may: at 512 bytes, and at every doubling of that.
+fn behind_user_block(file: &mut File, len: u64) -> bool {
+    let mut at = 512_u64;
+    while at < len {
+        let mut head = [0; 8];
+        let read = file
+            .seek(SeekFrom::Start(at))
+            .and_then(|_| file.read_exact(&mut head));
+        if read.is_ok() && head == *hdf5::MAGIC {
+            return true;
+        }
+        at = at.saturating_mul(2);
+    }
+    false
+}
+
 /// What a file looks like, for the one who wonders why it is refused.
 fn name_of(head: &[u8]) -> &'static str {
-    const KINDS: [(&[u8], &str); 7] = [
-        (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
+    const KINDS: [(&[u8], &str); 6] = [
         (b"CDF", "a classic netCDF file"),
         (b"\x89ORT\r\n\x1a\n", "an orthant container"),
         (b"\x1f\x8b", "a gzip file"),

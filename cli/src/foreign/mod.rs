@@ -6,7 +6,9 @@
 //! What is wrong with one array refuses that array; only what cannot be opened at all is a failure of the whole.
 
 mod border;
+mod cursor;
 pub(crate) mod flat;
+mod hdf5;
 #[cfg(test)]
 mod hostile;
 mod json;
@@ -48,6 +50,8 @@ pub(crate) struct Node {
 pub(crate) enum What {
     Group(Attributes),
     Array(Box<Array>),
+    /// Nothing to take, which the report says: a link to what is taken elsewhere.
+    Aside(String),
     Refused(Refusal),
 }
 

@@ -27,12 +27,13 @@ use crate::target::{Target, slashed};
 /// Arguments of `import`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Sources: Zarr stores of version 2 and 3 (a folder or a zip file), .npy and .npz, TIFF and cloud-optimized
-GeoTIFF, NIfTI (also in gzip), Neuroglancer precomputed volumes.
+Sources: Zarr stores of version 2 and 3 (a folder or a zip file), HDF5 and netCDF-4, .npy and .npz, TIFF and
+cloud-optimized GeoTIFF, NIfTI (also in gzip), Neuroglancer precomputed volumes.
 
 Examples:
   orthant import model.zarr ocean.orth
   orthant import model.zarr ocean.orth:/model --array temp --dry-run
+  orthant import day1.nc ocean.orth:/model --dry-run
   orthant import temp.npy stamps.npz ocean.orth:/model --chunks 24,180,360 --dims time,y,x
   orthant import hour.npy ocean.orth:/model/temp --append time
   orthant import day2.zarr day3.zarr ocean.orth --append time

@@ -35,6 +35,8 @@ pub(super) enum Outcome {
     Taken,
     /// A group that is there.
     Made,
+    /// Nothing to take.
+    Aside,
     Refused(String),
     Done(Done),
 }
@@ -76,6 +78,7 @@ impl Import {
             };
             let (outcome, notes) = match node.what {
                 What::Group(attributes) => (Outcome::Group(attributes), Vec::new()),
+                What::Aside(note) => (Outcome::Aside, vec![note]),
                 What::Refused(reason) => (Outcome::Refused(reason), Vec::new()),
                 What::Array(mut array) => {
                     let notes = std::mem::take(&mut array.facts.notes);
