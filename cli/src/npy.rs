@@ -37,6 +37,9 @@ pub(crate) struct Npy<R> {
     rest: R,
 }
 
+/// Most elements without any bytes (`<U0`): the length of the file does not bound them.
+const EMPTY_TEXTS_MAX: u64 = 1 << 20;
+
 impl<R: Read> Npy<R> {
     /// Reads the header. `name` is what errors call the stream.
     pub(crate) fn open(name: &str, mut input: R) -> Result<Self> {
@@ -202,6 +205,12 @@ impl Header {
                 .parse()
                 .map_err(|_| Fault::Broken(format!("element type {descr}")))?;
             if width == 0 {
+                let count = shape.iter().try_fold(1_u64, |n, &extent| n.checked_mul(extent));
+                if count.is_none_or(|n| n > EMPTY_TEXTS_MAX) {
+                    return Err(Fault::Unsupported(format!(
+                        "more than {EMPTY_TEXTS_MAX} elements of the NumPy type {descr}, which has no bytes"
+                    )));
+                }
                 return Ok(Self {
                     data_type: DataType::String,
                     item: 0,
@@ -458,6 +467,11 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said() {
         for (dict, data, what) in [
+            (
+                "{'descr': '>U0', 'fortran_order': True, 'shape': (4,74,7,84,7,8)}",
+                &[][..],
+                "no bytes",
+            ),
             (
                 "{'descr': '|O', 'fortran_order': False, 'shape': (1,)}",
                 &[][..],

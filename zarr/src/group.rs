@@ -1,6 +1,6 @@
 //! The groups below an object, each with its arrays laid out for Zarr.
 //!
-//! Holds [`Hierarchy`]. Must not write.
+//! Holds [`hierarchy`]. Must not write.
 
 use orthant::{DynArray, Group, ObjectKind, Result, Snapshot};
 

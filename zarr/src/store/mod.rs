@@ -1,7 +1,7 @@
 //! A container as a store of the [zarrs](https://docs.rs/zarrs) crate.
 //!
-//! Holds [`SnapshotStore`], which reads, and [`WriterStore`], which reads and writes: zarrs' traits over [`tree`], where keys
-//! are found, and [`put`], where they are made. Documents are made and read, chunks are handed over as they are stored.
+//! Holds [`SnapshotStore`], which reads, and [`WriterStore`], which reads and writes: zarrs' traits over `tree`, where keys
+//! are found, and `put`, where they are made. Documents are made and read, chunks are handed over as they are stored.
 //!
 //! Every array of the container is an array of version 3 with the default chunk keys, `/` between the numbers. One that does
 //! not begin at coordinate 0 is seen from the chunk edge at or below its lower bounds, and says where it lies in its attribute
