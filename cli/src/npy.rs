@@ -205,7 +205,9 @@ impl Header {
                 .parse()
                 .map_err(|_| Fault::Broken(format!("element type {descr}")))?;
             if width == 0 {
-                let count = shape.iter().try_fold(1_u64, |n, &extent| n.checked_mul(extent));
+                let count = shape
+                    .iter()
+                    .try_fold(1_u64, |n, &extent| n.checked_mul(extent));
                 if count.is_none_or(|n| n > EMPTY_TEXTS_MAX) {
                     return Err(Fault::Unsupported(format!(
                         "more than {EMPTY_TEXTS_MAX} elements of the NumPy type {descr}, which has no bytes"
