@@ -119,6 +119,12 @@ impl Flat {
         flat.end().map(|_| flat)
     }
 
+    /// The same, but for the distance from one element to its neighbour on an axis.
+    pub(crate) fn with_stride(mut self, axis: usize, stride: u64) -> Option<Self> {
+        *self.strides.get_mut(axis)? = stride;
+        self.end().map(|_| self)
+    }
+
     /// The first byte behind the last element.
     pub(crate) fn end(&self) -> Option<u64> {
         if self.shape.contains(&0) {

@@ -44,34 +44,46 @@ fn read_all(path: &Path) -> usize {
     read
 }
 
-#[test]
-fn damaged_images_end_in_elements_or_in_a_reason() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/images");
+/// How many damaged forms of a folder's files were tried, and how many of them still held something to read.
+struct Tried {
+    files: usize,
+    forms: usize,
+    read: usize,
+}
+
+/// Cuts every file of some kinds each `cut` bytes, or at as many places as that where 0, and changes bytes at `places`.
+fn damage(folder: &str, kinds: &[&str], cut: usize, places: usize) -> Tried {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let host = tempfile::tempdir().unwrap();
     let path = host.path().join("x");
-    let (mut files, mut tried, mut read) = (0, 0, 0);
+    let mut all = Tried {
+        files: 0,
+        forms: 0,
+        read: 0,
+    };
     for entry in std::fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap().path();
         let kind = entry.extension().and_then(|e| e.to_str());
-        if !matches!(kind, Some("tif" | "nii" | "gz")) {
+        if !kind.is_some_and(|kind| kinds.contains(&kind)) {
             continue;
         }
-        files += 1;
+        all.files += 1;
         let bytes = std::fs::read(&entry).unwrap();
+        let step = bytes.len().div_ceil(places).max(1);
         let mut attempt = |bytes: &[u8]| {
             std::fs::File::create(&path)
                 .unwrap()
                 .write_all(bytes)
                 .unwrap();
-            tried += 1;
-            read += usize::from(read_all(&path) > 0);
+            all.forms += 1;
+            all.read += usize::from(read_all(&path) > 0);
         };
         attempt(&bytes);
-        for at in (0..bytes.len()).step_by(67) {
+        let cut = if cut == 0 { step } else { cut };
+        for at in (0..bytes.len()).step_by(cut) {
             attempt(&bytes[..at]);
         }
-        let step = bytes.len().div_ceil(50);
-        for at in (0..bytes.len()).step_by(step.max(1)) {
+        for at in (0..bytes.len()).step_by(step) {
             for with in [0, 0x7f, 0xff] {
                 let mut bytes = bytes.clone();
                 if bytes[at] != with {
@@ -81,6 +93,24 @@ fn damaged_images_end_in_elements_or_in_a_reason() {
             }
         }
     }
-    println!("{tried} damaged forms of {files} files, {read} still read");
-    assert!(files > 10 && read > files);
+    println!(
+        "{} damaged forms of {} files, {} still read",
+        all.forms, all.files, all.read
+    );
+    all
+}
+
+#[test]
+fn damaged_images_end_in_elements_or_in_a_reason() {
+    let tried = damage("tests/data/images", &["tif", "nii", "gz"], 67, 50);
+    assert!(tried.files > 10 && tried.read > tried.files);
+}
+
+/// `ORTHANT_FUZZ_PLACES` is how many places of each file are tried.
+#[test]
+fn damaged_hdf5_and_netcdf_end_in_elements_or_in_a_reason() {
+    let places = std::env::var("ORTHANT_FUZZ_PLACES").ok();
+    let places = places.map_or(60, |n| n.parse().unwrap());
+    let tried = damage("tests/data/hdf5", &["h5", "nc"], 0, places);
+    assert!(tried.files > 5 && tried.read > tried.files);
 }

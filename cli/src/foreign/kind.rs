@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::zarr::store::{Folder, Store, Zip};
-use super::{Source, hdf5, nifti, npy, precomputed, refused, tiff, zarr};
+use super::{Source, hdf5, netcdf3, nifti, npy, precomputed, refused, tiff, zarr};
 use crate::exit::{Failure, Result};
 use crate::source;
 
@@ -43,6 +43,9 @@ pub(super) fn file(path: &Path, len: u64) -> Result<Source> {
         .map_err(|e| Failure::io("read", path, &e))?;
     if head.starts_with(crate::npy::MAGIC) {
         return Ok(npy::file(path, file, len));
+    }
+    if head.starts_with(netcdf3::MAGIC) {
+        return Ok(netcdf3::open(file, len));
     }
     if head.starts_with(hdf5::MAGIC) || behind_user_block(&mut file, len) {
         return Ok(hdf5::open(file, len));
@@ -93,8 +96,7 @@ fn behind_user_block(file: &mut File, len: u64) -> bool {
 
 /// What a file looks like, for the one who wonders why it is refused.
 fn name_of(head: &[u8]) -> &'static str {
-    const KINDS: [(&[u8], &str); 6] = [
-        (b"CDF", "a classic netCDF file"),
+    const KINDS: [(&[u8], &str); 5] = [
         (b"\x89ORT\r\n\x1a\n", "an orthant container"),
         (b"\x1f\x8b", "a gzip file"),
         (b"\x28\xb5\x2f\xfd", "a zstd file"),

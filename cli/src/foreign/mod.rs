@@ -13,6 +13,7 @@ mod hdf5;
 mod hostile;
 mod json;
 mod kind;
+mod netcdf3;
 mod nifti;
 mod npy;
 mod precomputed;

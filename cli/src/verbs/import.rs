@@ -27,8 +27,8 @@ use crate::target::{Target, slashed};
 /// Arguments of `import`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Sources: Zarr stores of version 2 and 3 (a folder or a zip file), HDF5 and netCDF-4, .npy and .npz, TIFF and
-cloud-optimized GeoTIFF, NIfTI (also in gzip), Neuroglancer precomputed volumes.
+Sources: Zarr stores of version 2 and 3 (a folder or a zip file), HDF5 and netCDF (classic and 4), .npy
+and .npz, TIFF and cloud-optimized GeoTIFF, NIfTI (also in gzip), Neuroglancer precomputed volumes.
 
 Examples:
   orthant import model.zarr ocean.orth

@@ -14,6 +14,7 @@ mod errors;
 mod exporting;
 mod foreign;
 mod growing;
+mod hdf5;
 mod host;
 mod images;
 mod importing;

@@ -189,7 +189,7 @@ fn every_image_is_equal_or_refused_by_name() {
 
 #[test]
 fn every_hdf5_array_is_equal_or_refused_by_name() {
-    run(&["hdf5", "netcdf4"]);
+    run(&["hdf5", "netcdf4", "netcdf3"]);
 }
 
 #[test]
@@ -201,4 +201,38 @@ fn what_has_no_reader_is_refused_by_name() {
         .collect();
     assert!(kinds.contains("n5"));
     run(&["n5"]);
+}
+
+/// Files that were broken on purpose, the oldest reports of their kind among them.
+#[test]
+fn hostile_hdf5_and_netcdf_are_an_error_or_a_part_with_a_list() {
+    let Some(data) = shared() else { return };
+    let mut seen = 0;
+    for folder in ["hostile/hdf5", "hostile/netcdf-c"] {
+        for entry in std::fs::read_dir(data.join(folder)).unwrap() {
+            let file = entry.unwrap().path();
+            let host = Host::new();
+            let began = std::time::Instant::now();
+            let ran = host.run(&["import", &arg(&file), "x.orth", "--json"]);
+            assert!(began.elapsed().as_secs() < 20, "{}", file.display());
+            assert!(
+                (0..=4).contains(&ran.code),
+                "{}: {} {}",
+                file.display(),
+                ran.code,
+                ran.err
+            );
+            assert!(
+                !ran.err.contains("panicked"),
+                "{}: {}",
+                file.display(),
+                ran.err
+            );
+            if ran.code <= 1 && host.path("x.orth").exists() {
+                host.ok(&["check", "x.orth", "--level", "full"]);
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen >= 9, "{seen}");
 }
