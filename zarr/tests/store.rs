@@ -15,6 +15,7 @@ use orthant::{ArraySpec, Codec, Container, DynArraySpec, Region, region};
 use orthant_zarr::store::{SnapshotStore, WriterStore};
 use zarrs::array::{Array, ArrayBuilder, ArraySubset, data_type};
 use zarrs_storage::byte_range::ByteRange;
+use zarrs_storage::store::MemoryStore;
 use zarrs_storage::{
     ListableStorageTraits, ReadableStorageTraits, ReadableWritableListableStorageTraits, StoreKey,
     StorePrefix, WritableStorageTraits, store_test,
@@ -292,6 +293,77 @@ fn a_part_of_a_damaged_chunk_is_refused() -> Outcome {
     let store = SnapshotStore::new(&c.snapshot()?);
     for range in [ByteRange::FromStart(0, Some(4)), ByteRange::Suffix(64)] {
         assert!(store.get_partial(&key("a/c/0"), range).is_err());
+    }
+    Ok(())
+}
+
+/// Writes, erasures, growth and commits in any order: through zarrs a container and a store of keys in memory are the same.
+/// (After a shrink they are not: such a store keeps the chunks outside, and shows them again when the array grows.)
+#[test]
+fn a_container_and_a_store_in_memory_agree_after_any_writes() -> Outcome {
+    let mut state = 7_u64;
+    let mut below = move |n: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) % n
+    };
+    for round in 0..12 {
+        let c = Container::in_memory()?;
+        let w = c.writer()?;
+        let ours = Arc::new(WriterStore::new(&w));
+        let theirs = Arc::new(MemoryStore::new());
+        // The root of a container is a group with a document unless told otherwise.
+        ours.erase(&key("zarr.json"))?;
+        let builder = {
+            let mut builder = ArrayBuilder::new(vec![9, 8], vec![4, 3], data_type::int16(), -1_i16);
+            let zstd = zarrs::array::codec::ZstdCodec::new(1, false);
+            builder.bytes_to_bytes_codecs(vec![Arc::new(zstd)]);
+            if round % 2 == 1 {
+                builder.subchunk_shape(vec![2, 3]);
+            }
+            builder
+        };
+        let mut one = builder.build(Arc::clone(&ours), "/g/a")?;
+        let mut other = builder.build(Arc::clone(&theirs), "/g/a")?;
+        one.store_metadata()?;
+        other.store_metadata()?;
+        for step in 0..40_i16 {
+            let (rows, columns) = (one.shape()[0], one.shape()[1]);
+            let (y, x) = (below(rows), below(columns));
+            match below(8) {
+                0 => {
+                    let chunk = [y / 4, x / 3];
+                    one.erase_chunk(&chunk)?;
+                    other.erase_chunk(&chunk)?;
+                }
+                1 => {
+                    let shape = vec![rows + below(3), columns + below(3)];
+                    one.set_shape(shape.clone())?;
+                    other.set_shape(shape)?;
+                    one.store_metadata()?;
+                    other.store_metadata()?;
+                }
+                2 => {
+                    w.commit()?;
+                }
+                _ => {
+                    let (high, wide) = (1 + below(rows - y), 1 + below(columns - x));
+                    let part = ArraySubset::new_with_ranges(&[y..y + high, x..x + wide]);
+                    let fill = below(4) == 0;
+                    let cells: Vec<i16> = (0..i16::try_from(high * wide)?)
+                        .map(|k| if fill { -1 } else { step * 100 + k })
+                        .collect();
+                    one.store_array_subset(&part, cells.as_slice())?;
+                    other.store_array_subset(&part, cells.as_slice())?;
+                }
+            }
+            let all = ArraySubset::new_with_ranges(&[0..one.shape()[0], 0..one.shape()[1]]);
+            let read: Vec<i16> = one.retrieve_array_subset(&all)?;
+            let want: Vec<i16> = other.retrieve_array_subset(&all)?;
+            assert_eq!(read, want, "round {round}, step {step}");
+            assert_eq!(keys(&*ours), keys(&*theirs), "round {round}, step {step}");
+        }
     }
     Ok(())
 }
