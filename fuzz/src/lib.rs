@@ -1,7 +1,7 @@
 //! Fuzz targets, and what they are made of.
 //!
 //! Holds no code of its own but `targets`, `import` and `seeds`: the model, the recording disk and the crash images are
-//! those of the tests, and the reader of `.npy` files is the command's, both included as they are.
+//! those of the tests, and the readers of foreign files are the command's, both included as they are.
 //!
 //! `cargo run --manifest-path fuzz/Cargo.toml --bin seeds` fills `fuzz/corpus`, then `cargo +nightly fuzz run node`.
 #![allow(
@@ -17,6 +17,8 @@ mod crash;
 mod disk;
 #[path = "../../cli/src/exit.rs"]
 mod exit;
+#[path = "../../cli/src/foreign/mod.rs"]
+mod foreign;
 #[path = "../../tests/spec/hostile/mod.rs"]
 mod hostile;
 #[path = "../../cli/src/json.rs"]
@@ -31,6 +33,15 @@ mod npy;
 mod support;
 #[path = "../../cli/src/text.rs"]
 mod text;
+
+/// The one thing that `foreign` needs of a file that needs the whole command.
+mod source {
+    use crate::exit::{Failure, Result};
+
+    pub(crate) fn open(path: &std::path::Path) -> Result<std::fs::File> {
+        std::fs::File::open(path).map_err(|e| Failure::io("open", path, &e))
+    }
+}
 
 /// The one thing that `exit` needs of a file that needs the whole command.
 mod target {

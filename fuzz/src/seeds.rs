@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 use orthant::testing::Raw;
 use orthant::testing::parse::RECORDS;
 
+/// Longest foreign file that is a seed: longer ones the fuzzer cuts.
+const FOREIGN_MAX: usize = 1 << 16;
+
 /// Seeds by target, of the repository at `repository`.
 pub fn seeds(repository: &Path) -> io::Result<BTreeMap<String, BTreeSet<Vec<u8>>>> {
     let mut corpus = Corpus::default();
@@ -74,6 +77,14 @@ pub fn seeds(repository: &Path) -> io::Result<BTreeMap<String, BTreeSet<Vec<u8>>
         corpus.add("import", bytes.get(..4096).unwrap_or(&bytes));
     }
     corpus.add("import", b"\x93NUMPY\x01\x00\x46\x00{'descr': '<i2', 'fortran_order': True, 'shape': (2, 1), }             \n\x01\x00\x02\x00");
+    for (folder, kind) in [("hdf5", ""), ("images", ""), (".", "npz")] {
+        for file in files(&repository.join("cli/tests/data").join(folder), kind)? {
+            let bytes = fs::read(file)?;
+            if bytes.len() <= FOREIGN_MAX {
+                corpus.add("foreign", &bytes);
+            }
+        }
+    }
     let steps: Vec<u8> = (0..=255).collect();
     corpus.add("model", &steps);
     corpus.add("crash", &steps);
