@@ -1,7 +1,7 @@
 //! Chunks that other software has encoded, taken over.
 //!
 //! Holds [`DynArray::adopt_chunk`], [`DynArray::decode_payload`] and what becomes of such a chunk, [`Adopted`]. A payload is
-//! looked into only where it reaches beyond the domain: what it is elsewhere shows when it is read. Must not know formats.
+//! decoded only where it reaches beyond the domain; elsewhere its outside is looked at. Must not know formats.
 
 use crate::error::Result;
 
@@ -24,18 +24,24 @@ impl DynArray {
     /// Stores a chunk as the bytes that other software has made of it with this array's codecs. `skipped` has a bit for each
     /// codec, by its place in the list, that this chunk went without, as chunks of HDF5 may.
     ///
-    /// A chunk that lies inside the domain is not decoded. One that reaches beyond is, and is stored as it is where there is
-    /// nothing but fill outside; else its part inside is written anew.
+    /// A chunk that lies inside the domain is not decoded: its length, frame headers, checksums and shard indexes are looked
+    /// at, and damage within a compressed stream shows when it is read. [`DynArray::decode_payload`] finds that before. One
+    /// that reaches beyond the domain is decoded, and is stored as it is where there is nothing but fill outside; else its
+    /// part inside is written anew.
     ///
     /// # Errors
-    /// As [`DynArray::write`]; `OutOfDomain` for a chunk that does not meet the domain; `Corrupt` for bytes that had to be
-    /// decoded and cannot be, and for a codec that cannot be skipped.
+    /// As [`DynArray::write`]; `OutOfDomain` for a chunk that does not meet the domain; `Corrupt` for bytes that are no
+    /// payload of these codecs or had to be decoded and cannot be, and for a codec that cannot be skipped.
     pub fn adopt_chunk(&self, coord: &[i64], payload: &[u8], skipped: u8) -> Result<Adopted> {
         let stored = self.store_encoded(coord, payload, skipped, |layout| {
             layout.chunk.pipeline.check_mask(skipped)?;
             covered(layout, coord)?;
             if layout.chunk.grid.is_inside(coord, &layout.domain) {
-                return Ok(());
+                return layout
+                    .chunk
+                    .pipeline
+                    .glance(payload, skipped)
+                    .map_err(|e| e.in_chunk(coord));
             }
             check_payload(layout, coord, payload, skipped).map_err(|e| e.in_chunk(coord))
         });

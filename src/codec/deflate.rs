@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
 use super::config::Config;
-use super::output::{Fault, Output};
+use super::output::{Fault, Output, bad, wrong_len};
 use crate::error::{Error, Result};
 
 /// Window of all streams written and read: 32 KiB, deflate's largest.
@@ -100,6 +100,32 @@ impl Deflate {
                 Err(e) => Err(failed(e)),
             }
         })
+    }
+
+    /// Looks at a stream of `exact` decoded bytes, where that is known, without decoding it: RFC 1950, 2.2; RFC 1952, 2.3.
+    pub(crate) fn glance(&self, src: &[u8], exact: Option<usize>) -> Result<()> {
+        let cut = || bad(self.name(), "a stream cut short");
+        match (self.framing, src) {
+            (Framing::Zlib, [method, flags, .., _, _, _, _, _]) => {
+                let check = (u16::from(*method) << 8) | u16::from(*flags);
+                if method & 0x0f != 8 || check.checked_rem(31) != Some(0) || flags & 0x20 != 0 {
+                    return Err(bad(self.name(), "no zlib stream without a dictionary"));
+                }
+                Ok(())
+            }
+            (Framing::Gzip, [0x1f, 0x8b, 8, _, _, _, _, _, _, _, .., a, b, c, d]) => {
+                let told = u32::from_le_bytes([*a, *b, *c, *d]);
+                match exact {
+                    // The trailer has the length without what is above 32 bits.
+                    Some(len) if len as u64 & 0xffff_ffff != u64::from(told) => {
+                        Err(wrong_len(self.name(), len, told))
+                    }
+                    _ => Ok(()),
+                }
+            }
+            (Framing::Gzip, [0x1f, 0x8b, ..]) | (Framing::Zlib, _) => Err(cut()),
+            (Framing::Gzip, _) => Err(bad(self.name(), "no gzip stream")),
+        }
     }
 
     pub(crate) fn decode(&self, src: &[u8], output: Output<'_>) -> Result<()> {

@@ -83,6 +83,17 @@ impl Lz4 {
         Ok(())
     }
 
+    /// Looks at a payload of `exact` decoded bytes, where that is known, without decoding it.
+    pub(crate) fn glance(src: &[u8], exact: Option<usize>) -> Result<()> {
+        let claimed = Reader::new("payload of codec numcodecs.lz4", 0, src).u32()?;
+        match exact {
+            Some(len) if usize::try_from(claimed).ok() != Some(len) => {
+                Err(wrong_len(NAME, len, claimed))
+            }
+            _ => Ok(()),
+        }
+    }
+
     pub(crate) fn decode(src: &[u8], mut output: Output<'_>) -> Result<()> {
         let mut r = Reader::new("payload of codec numcodecs.lz4", 0, src);
         let claimed = usize::try_from(r.u32()?).unwrap_or(usize::MAX);

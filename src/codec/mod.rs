@@ -26,6 +26,7 @@ mod config;
 mod decoded;
 mod delta;
 mod fill;
+mod glance;
 mod lanes;
 mod layout;
 #[cfg_attr(

@@ -37,12 +37,12 @@ pub(crate) struct Pipeline {
     /// Bytes of a decoded chunk; for items of variable length the most it may have.
     decoded: Size,
     /// Bytes of what the array-to-bytes codec makes of it: the same, but for shards.
-    serialized: Size,
+    pub(super) serialized: Size,
     names: Vec<String>,
 }
 
 /// The steps of one chunk's payload with the length before each, first step first.
-type Plan<'p> = SmallVec<[(&'p ByteStep, Size); CODECS_MAX]>;
+pub(super) type Plan<'p> = SmallVec<[(&'p ByteStep, Size); CODECS_MAX]>;
 
 impl Pipeline {
     /// Compiles `codecs` for chunks of this shape; `fill` is one element's bytes.
@@ -497,7 +497,7 @@ impl Pipeline {
     }
 
     /// The steps that one chunk went through.
-    fn plan(&self, mask: u8) -> Result<Plan<'_>> {
+    pub(super) fn plan(&self, mask: u8) -> Result<Plan<'_>> {
         let first = self.array.len().saturating_add(1);
         let skipped = |index: usize| {
             mask.checked_shr(u32::try_from(index).unwrap_or(u32::MAX))

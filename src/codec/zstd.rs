@@ -85,24 +85,33 @@ impl Zstd {
         })
     }
 
-    pub(crate) fn decode(&self, src: &[u8], output: Output<'_>) -> Result<()> {
+    /// Looks at a frame that decodes to `exact` bytes, where that is known, without decoding it.
+    pub(crate) fn glance(&self, src: &[u8], exact: Option<usize>) -> Result<()> {
         let header = Header::read(src)?;
         if header.window > self.window_len_max {
             return Err(Error::limit("window of a zstd frame")
                 .expected(format_args!("at most {} bytes", self.window_len_max))
                 .found(header.window));
         }
-        if let (Some(content), Output::Exact(out)) = (header.content, &output)
-            && usize::try_from(content).ok() != Some(out.len())
+        if let (Some(content), Some(len)) = (header.content, exact)
+            && usize::try_from(content).ok() != Some(len)
         {
-            return Err(wrong_len(NAME, out.len(), content));
+            return Err(wrong_len(NAME, len, content));
         }
         // The decompressor would take what follows for another frame.
         match find_frame_compressed_size(src) {
-            Ok(len) if len == src.len() => {}
-            Ok(_) => return Err(bad(NAME, "bytes after the end of the frame")),
-            Err(code) => return Err(bad(NAME, get_error_name(code))),
+            Ok(len) if len == src.len() => Ok(()),
+            Ok(_) => Err(bad(NAME, "bytes after the end of the frame")),
+            Err(code) => Err(bad(NAME, get_error_name(code))),
         }
+    }
+
+    pub(crate) fn decode(&self, src: &[u8], output: Output<'_>) -> Result<()> {
+        let exact = match &output {
+            Output::Exact(out) => Some(out.len()),
+            Output::AtMost { .. } => None,
+        };
+        self.glance(src, exact)?;
         DECOMPRESSOR.with(|slot| {
             let mut slot = slot.borrow_mut();
             let context = match &mut *slot {

@@ -255,6 +255,58 @@ fn adopted_bytes_are_stored_as_they_come_and_overhang_is_scrubbed() {
 }
 
 #[test]
+fn an_adopted_chunk_shows_by_its_outside_that_it_is_none() {
+    for (i, codecs) in [
+        "raw",
+        "crc32c",
+        "zstd:1",
+        "gzip:1",
+        "numcodecs.zlib:1",
+        "numcodecs.lz4",
+        "zstd:1,crc32c",
+        "portable",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let writer = fresh().writer().unwrap();
+        let spec = DynArraySpec::new(DataType::Uint16, region![0..64])
+            .chunks([32])
+            .codecs(Codec::list(codecs).unwrap());
+        let array = writer.create_dyn_array("a", &spec).unwrap();
+        let block = |len: u16| Block {
+            data_type: DataType::Uint16,
+            shape: vec![len.into()],
+            elements: Elements::Fixed((0..len).flat_map(u16::to_le_bytes).collect()),
+        };
+        let payload = array.encode_chunk(&block(32)).unwrap().unwrap();
+        assert_eq!(
+            array.adopt_chunk(&[0], &payload, 0).unwrap(),
+            Adopted::Verbatim
+        );
+        // No bytes, a chunk of half the length, a cut one, and one with more behind it.
+        let short = DynArraySpec::new(DataType::Uint16, region![0..16])
+            .chunks([16])
+            .codecs(Codec::list(codecs).unwrap());
+        let short = writer.create_dyn_array("b", &short).unwrap();
+        let short = short.encode_chunk(&block(16)).unwrap().unwrap();
+        let long = [payload.as_slice(), &[0]].concat();
+        let others = [&[], short.as_slice(), &payload[..payload.len() - 1], &long];
+        // Where these end is told by decoding alone; and how long what comes out is, by LZ4 but not by zlib.
+        let shown = match codecs.split(':').next() {
+            Some("numcodecs.zlib") => 1,
+            Some("numcodecs.lz4") => 2,
+            _ => 4,
+        };
+        for bytes in others.into_iter().take(shown) {
+            let e = array.adopt_chunk(&[1], bytes, 0).unwrap_err();
+            assert_eq!(e.kind(), ErrorKind::Corrupt, "{i} {codecs}: {e}");
+        }
+        assert!(array.read_chunk(&[1]).unwrap().is_none());
+    }
+}
+
+#[test]
 fn an_adopted_chunk_that_skipped_a_codec_is_read_as_such() {
     let writer = fresh().writer().unwrap();
     let array = six_bytes(&writer, "zlib:1");

@@ -135,6 +135,8 @@ fn report(args: &Export, session: &Session, rows: &[Row]) -> Result<()> {
 struct Folder {
     target: PathBuf,
     temporary: PathBuf,
+    /// Where the old folder is until the new one has its name.
+    aside: PathBuf,
     replace: bool,
     done: bool,
 }
@@ -144,7 +146,13 @@ impl Folder {
         let name = target.file_name().map(|n| n.to_string_lossy().into_owned());
         let name =
             name.ok_or_else(|| Failure::usage(format!("{}: names no folder", target.display())))?;
-        let replace = std::fs::symlink_metadata(target).is_ok();
+        let aside = target.with_file_name(format!(".{name}.old"));
+        let there = || std::fs::symlink_metadata(target).is_ok();
+        if !there() && std::fs::symlink_metadata(&aside).is_ok() {
+            // A run was killed after it had put the old folder aside, and before the new one had its name.
+            std::fs::rename(&aside, target).map_err(|e| Failure::io("put back", target, &e))?;
+        }
+        let replace = there();
         if replace {
             let is_zarr = ["zarr.json", ".zgroup", ".zarray"]
                 .iter()
@@ -167,6 +175,7 @@ impl Folder {
         Ok(Self {
             target: target.to_owned(),
             temporary,
+            aside,
             replace,
             done: false,
         })
@@ -175,10 +184,20 @@ impl Folder {
     fn finish(mut self) -> Result<()> {
         let failed = |e: &std::io::Error| Failure::io("replace", &self.target, e);
         if self.replace {
-            std::fs::remove_dir_all(&self.target).map_err(|e| failed(&e))?;
+            // Left by a run that was killed when all else was done.
+            let _ = std::fs::remove_dir_all(&self.aside);
+            std::fs::rename(&self.target, &self.aside).map_err(|e| failed(&e))?;
         }
-        std::fs::rename(&self.temporary, &self.target).map_err(|e| failed(&e))?;
+        if let Err(e) = std::fs::rename(&self.temporary, &self.target) {
+            if self.replace {
+                let _ = std::fs::rename(&self.aside, &self.target);
+            }
+            return Err(failed(&e));
+        }
         self.done = true;
+        if self.replace {
+            std::fs::remove_dir_all(&self.aside).map_err(|e| failed(&e))?;
+        }
         Ok(())
     }
 }

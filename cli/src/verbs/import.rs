@@ -16,6 +16,7 @@ use std::path::Path;
 use clap::Args;
 use orthant::{Container, ErrorKind, ObjectKind};
 
+use self::copy::Wishes;
 use self::grow::Growth;
 use self::plan::{Item, Outcome};
 use crate::args::Message;
@@ -40,6 +41,7 @@ Examples:
 
 Chunks are taken over as they are stored wherever a container reads their codecs; the report says
 adopted, reframed, recoded or refused for each array. The exit code is 1 where something was refused.")]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(crate) struct Import {
     /// Sources, then FILE or FILE:/GROUP; FILE is made if missing. With --append and --prepend, FILE:/ARRAY will do
     #[arg(value_name = "SRC", required = true, num_args = 2..)]
@@ -79,6 +81,9 @@ pub(crate) struct Import {
     /// Encode anew even what could be taken as it is
     #[arg(long)]
     recode: bool,
+    /// Decode what is taken as it is, to see that it can be; else its outside is looked at: lengths, headers, checksums
+    #[arg(long, conflicts_with = "recode")]
+    verify: bool,
     /// Tell what would be done, and write nothing
     #[arg(long)]
     dry_run: bool,
@@ -122,6 +127,7 @@ impl Import {
                 axis: high.as_ref().or(low.as_ref())?,
                 low: low.is_some(),
                 recode: self.recode,
+                verify: self.verify,
             }),
         }
     }
@@ -224,7 +230,11 @@ impl Import {
         let (spec, how) = self.spec(&array.facts)?;
         let into = writer.create_dyn_array(&item.path, &spec).map_err(placed)?;
         let room = &array.facts.domain;
-        let copied = copy::transfer(array, &into, room, (&how, false), session);
+        let wishes = Wishes {
+            all: false,
+            verify: self.verify,
+        };
+        let copied = copy::transfer(array, &into, room, (&how, wishes), session);
         if copied.is_ok() {
             copy::attributes(array, &into, &mut item.notes);
         }

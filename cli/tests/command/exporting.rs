@@ -107,6 +107,13 @@ fn a_folder_is_replaced_only_when_told_and_only_where_it_is_zarr() {
     host.fails(2, &["export", "a.orth", "z"]);
     host.ok(&["export", "a.orth:/g/raw", "z", "--force"]);
     assert!(host.path("z/c/0").exists() && !host.path("z/g").exists());
+    assert!(!host.path(".z.old").exists());
+    // Killed between the two names: the old folder is put back before anything else, and then replaced as any other.
+    std::fs::rename(host.path("z"), host.path(".z.old")).unwrap();
+    host.fails(2, &["export", "a.orth", "z"]);
+    assert!(host.path("z/c/0").exists());
+    host.ok(&["export", "a.orth", "z", "--force"]);
+    assert!(host.path("z/g").exists() && !host.path(".z.old").exists());
     host.write("plain", b"x");
     host.fails(2, &["export", "a.orth", "plain", "--force"]);
     host.fails(2, &["export", "a.orth:/none", "new"]);

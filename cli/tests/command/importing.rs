@@ -254,3 +254,38 @@ fn a_signed_array_comes_back_from_zarr_where_it_lay() {
         assert_eq!(got, want, "{folder}");
     }
 }
+
+#[test]
+fn a_chunk_that_is_none_is_refused_and_one_damaged_within_when_told_to_verify() {
+    let host = Host::new();
+    store(&host);
+    // Uncompressed, three bytes of four.
+    std::fs::write(host.path("s.zarr/a/c/0/0"), [1, 2, 3]).unwrap();
+    let ran = host.run(&["import", "s.zarr", "x.orth", "--json"]);
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    let report = ran.json();
+    assert_eq!(str_of(row(&report), "result"), "refused");
+    assert!(
+        str_of(row(&report), "reason").contains("chunk [0, 0]"),
+        "{report}"
+    );
+    // A damaged byte within a zlib stream shows by its checksum, which only decoding computes.
+    store(&host);
+    let document = host.path("s.zarr/a/zarr.json");
+    let text = std::fs::read_to_string(&document).unwrap();
+    let text = text.replace(
+        r#"[{"name":"bytes"}]"#,
+        r#"[{"name":"bytes"},{"name":"numcodecs.zlib","configuration":{"level":1}}]"#,
+    );
+    std::fs::write(&document, text.replace("[5,3]", "[2,2]")).unwrap();
+    // 1, 2, 3, 4 in one stored block, with the sum of 1, 2, 3, 5.
+    let zlib = [
+        0x78, 0x01, 0x01, 4, 0, 0xfb, 0xff, 1, 2, 3, 4, 0x00, 0x19, 0x00, 0x0c,
+    ];
+    std::fs::write(host.path("s.zarr/a/c/0/0"), zlib).unwrap();
+    let ran = host.run(&["import", "s.zarr", "y.orth", "--verify"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("chunk [0, 0]"), "{}", ran.err);
+    host.ok(&["import", "s.zarr", "z.orth"]);
+    assert_eq!(host.run(&["check", "--level", "data", "z.orth"]).code, 1);
+}

@@ -10,6 +10,7 @@
 )]
 
 mod adding;
+mod adopting;
 mod errors;
 mod exporting;
 mod foreign;

@@ -12,7 +12,7 @@ use orthant::Json;
 use crate::host::{Host, arg, str_of};
 
 /// What is expected of one array.
-struct Wanted {
+pub(crate) struct Wanted {
     array: String,
     /// One text, of which the list has the digest of its bytes alone, without the count before them.
     is_one_text: bool,
@@ -31,7 +31,7 @@ struct Row {
     results: BTreeMap<String, usize>,
 }
 
-fn shared() -> Option<PathBuf> {
+pub(crate) fn shared() -> Option<PathBuf> {
     let root = std::env::var_os("ORTHANT_SHARED").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"),
         PathBuf::from,
@@ -49,7 +49,7 @@ fn shared() -> Option<PathBuf> {
 }
 
 /// The arrays by source, in the order of the list.
-fn wanted(data: &Path) -> BTreeMap<String, Vec<Wanted>> {
+pub(crate) fn wanted(data: &Path) -> BTreeMap<String, Vec<Wanted>> {
     let list = std::fs::read_to_string(data.join("ARRAYS.tsv")).unwrap();
     let mut sources: BTreeMap<String, Vec<Wanted>> = BTreeMap::new();
     for line in list.lines().filter(|l| !l.starts_with('#')) {

@@ -16,7 +16,7 @@ use self::frame::{Compressor, Frame, HEADER_LEN, Header};
 use super::config::Config;
 use super::deflate::Deflate;
 use super::lz4::Lz4;
-use super::output::{Fault, Output, bad};
+use super::output::{Fault, Output, bad, wrong_len};
 use super::shuffle::{shuffle, unshuffle};
 use super::zstd::Zstd;
 use crate::error::{Error, Result};
@@ -129,6 +129,15 @@ impl Blosc {
                 scratch
             }
             _ => block,
+        }
+    }
+
+    /// Looks at a frame of `exact` decoded bytes, where that is known, without decoding it.
+    pub(crate) fn glance(src: &[u8], exact: Option<usize>) -> Result<()> {
+        let frame = Frame::read(src)?;
+        match exact {
+            Some(len) if len != frame.decoded_len => Err(wrong_len(NAME, len, frame.decoded_len)),
+            _ => Ok(()),
         }
     }
 

@@ -16,6 +16,9 @@ use zip::{CompressionMethod, ZipArchive};
 
 use crate::foreign::{Refusal, Stop};
 
+/// No deflate stream makes more of a byte.
+const DEFLATE_MOST: u64 = 1032;
+
 /// Keys and their bytes.
 pub(crate) trait Store: Send + Sync + fmt::Debug {
     /// The bytes of a key; none where it is not there. More than `max` of them are refused.
@@ -188,8 +191,19 @@ impl Zip {
         let mut archive = self.archive.lock().unwrap_or_else(PoisonError::into_inner);
         let mut member = archive.by_index(at).map_err(|e| unreadable(name, &e))?;
         let failed = |e: io::Error| unreadable(name, &e);
+        // What a member says of its length bounds what is written of it, and its packed length bounds what it may say.
+        let (len, packed) = (member.size(), member.compressed_size());
+        if len > packed.saturating_mul(DEFLATE_MOST).saturating_add(1 << 16) {
+            return Err(unreadable(
+                name,
+                &format!("{len} bytes, more than {packed} packed ones can hold"),
+            ));
+        }
         let mut file = tempfile::tempfile().map_err(failed)?;
-        io::copy(&mut member, &mut file).map_err(failed)?;
+        let got = io::copy(&mut (&mut member).take(len.saturating_add(1)), &mut file);
+        if got.map_err(failed)? != len {
+            return Err(unreadable(name, &"another length than the directory says"));
+        }
         file.seek(SeekFrom::Start(0)).map_err(failed)?;
         Ok(file)
     }

@@ -174,8 +174,7 @@ impl Boxes for Unchunked<'_> {
 pub(super) fn cells_into(
     array: &Array,
     chunks: &dyn Chunks,
-    placed: &Placed,
-    into: &DynArray,
+    (into, placed): (&DynArray, &Placed),
     all: bool,
     tally: &Tally,
     session: &Session,

@@ -51,9 +51,8 @@ fn decoder(array: &Array, chunk: &[u64], how: &How) -> Result<Option<Decoder>, S
 pub(super) fn chunks_into(
     array: &Array,
     chunks: &dyn Chunks,
-    placed: &Placed,
-    into: &DynArray,
-    how: &How,
+    (into, placed): (&DynArray, &Placed),
+    (how, verify): (&How, bool),
     tally: &Tally,
     session: &Session,
 ) -> Result<(), Stop> {
@@ -66,6 +65,7 @@ pub(super) fn chunks_into(
             .ok_or_else(|| Stop::Source("its chunks lie on another grid".to_owned()))?,
         placed,
         adopts: matches!(how, How::Adopt),
+        verify,
         tally,
     };
     let shape = placed.room.shape();
@@ -112,6 +112,8 @@ struct Destination<'a> {
     /// The array's coordinate of the source's chunk 0.
     first: Vec<i64>,
     adopts: bool,
+    /// What is adopted is decoded first.
+    verify: bool,
     tally: &'a Tally,
 }
 
@@ -141,6 +143,10 @@ impl Destination<'_> {
             } => {
                 Tally::add(&self.tally.bytes_in, bytes.len() as u64);
                 if self.adopts && whole {
+                    if self.verify {
+                        let block = self.into.decode_payload(&bytes, skipped);
+                        block.map(drop).map_err(fault)?;
+                    }
                     return self
                         .adopt(&ours, &bytes, skipped, reframed)
                         .map_err(|e| e.of(&at));

@@ -103,13 +103,21 @@ fn word(how: &How) -> &'static str {
     }
 }
 
-/// Copies all elements of `array` into the box `room` of `into`, whose shape it has. Where `all`, also those that the source
-/// does not store.
+/// What a transfer does beyond what it must.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wishes {
+    /// Elements that the source does not store are written too.
+    pub(super) all: bool,
+    /// Chunks that are taken as they are get decoded first.
+    pub(super) verify: bool,
+}
+
+/// Copies all elements of `array` into the box `room` of `into`, whose shape it has.
 pub(super) fn transfer(
     array: &Array,
     into: &DynArray,
     room: &Domain,
-    (how, all): (&How, bool),
+    (how, wishes): (&How, Wishes),
     session: &Session,
 ) -> Result<Done, Stop> {
     let chunks = match &array.content {
@@ -124,9 +132,12 @@ pub(super) fn transfer(
     match how {
         _ if room.is_empty() => {}
         How::Adopt | How::Recode => {
-            chunks_into(array, chunks, &placed, into, how, &tally, session)?;
+            let to = (into, &placed);
+            chunks_into(array, chunks, to, (how, wishes.verify), &tally, session)?;
         }
-        How::Recut => cells_into(array, chunks, &placed, into, all, &tally, session)?,
+        How::Recut => {
+            cells_into(array, chunks, (into, &placed), wishes.all, &tally, session)?;
+        }
     }
     Ok(tally.done(how))
 }

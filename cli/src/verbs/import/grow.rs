@@ -12,7 +12,7 @@ use orthant::{
 };
 
 use super::cells::with_boxes;
-use super::copy::{self, Done};
+use super::copy::{self, Done, Wishes};
 use super::place::Placed;
 use super::plan::{How, Item, Outcome, refusal};
 use crate::exit::{Failure, Result};
@@ -41,6 +41,8 @@ pub(super) struct Growth<'a> {
     pub(super) low: bool,
     /// Encode anew what could be taken as it is.
     pub(super) recode: bool,
+    /// Decode what is taken as it is.
+    pub(super) verify: bool,
 }
 
 /// What an array of a source does to the one there is.
@@ -252,9 +254,11 @@ impl Growth<'_> {
         } else {
             into.grow(axis, 0, n)?;
         }
-        let done = self
-            .how(array, &into, &room)
-            .and_then(|(how, all)| copy::transfer(array, &into, &room, (&how, all), session));
+        let verify = self.verify;
+        let done = self.how(array, &into, &room).and_then(|(how, all)| {
+            let wishes = Wishes { all, verify };
+            copy::transfer(array, &into, &room, (&how, wishes), session)
+        });
         done.map_err(|stop| match stop {
             Stop::Source(reason) => refused(item, &reason).in_array(&slashed(&item.path)),
             Stop::Target(failure) => failure,
