@@ -96,7 +96,13 @@ impl Pipeline {
             }
         }
         let last = self.filters.len().saturating_sub(1);
-        let lz4 = self.filters.get(last).is_some_and(|f| f.id == LZ4) && !is_skipped(mask, last);
+        let ends_in =
+            |id: u16| self.filters.get(last).is_some_and(|f| f.id == id) && !is_skipped(mask, last);
+        // A sum that is wrong is told now, and one in the other order is no container's.
+        if ends_in(FLETCHER32) && sum_of(&bytes).is_none_or(|(sum, wanted)| sum != wanted) {
+            return Err(bytes);
+        }
+        let lz4 = ends_in(LZ4);
         let framed = if lz4 { reframed(&bytes, len) } else { None };
         match framed {
             None if lz4 => Err(bytes),
@@ -208,11 +214,7 @@ impl Filter {
 
 /// Takes off a checksum and compares; HDF5 1.6 wrote the words of it in the other order on some machines.
 fn unsummed(mut bytes: Vec<u8>) -> Result<Vec<u8>, Refusal> {
-    let Some((body, sum)) = bytes.split_last_chunk::<4>() else {
-        return Err("a chunk that is shorter than its checksum".to_owned());
-    };
-    let sum = u32::from_le_bytes(*sum);
-    let wanted = fletcher32(body);
+    let (sum, wanted) = sum_of(&bytes).ok_or("a chunk that is shorter than its checksum")?;
     let turned = {
         let [a, b, c, d] = wanted.to_le_bytes();
         u32::from_le_bytes([b, a, d, c])
@@ -222,6 +224,12 @@ fn unsummed(mut bytes: Vec<u8>) -> Result<Vec<u8>, Refusal> {
     }
     bytes.truncate(bytes.len().saturating_sub(4));
     Ok(bytes)
+}
+
+/// The checksum behind a chunk, and the one it should be.
+fn sum_of(bytes: &[u8]) -> Option<(u32, u32)> {
+    let (body, sum) = bytes.split_last_chunk::<4>()?;
+    Some((u32::from_le_bytes(*sum), fletcher32(body)))
 }
 
 /// One block of LZ4 without the words that its filter puts before it.
@@ -309,4 +317,80 @@ fn unlzf(bytes: &[u8], most: usize) -> Result<Vec<u8>, Refusal> {
         }
     }
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filter(id: u16, values: &[u32]) -> Filter {
+        Filter {
+            id,
+            name: None,
+            values: values.to_vec(),
+        }
+    }
+
+    #[test]
+    fn lzf_repeats_what_lies_behind() {
+        // Three literals, then four bytes from three back.
+        let packed = [2, b'a', b'b', b'c', 2 << 5, 2];
+        assert_eq!(unlzf(&packed, 100).unwrap(), b"abcabca");
+        assert!(unlzf(&packed, 6).is_err(), "more than was promised");
+        assert!(unlzf(&[2 << 5, 9], 100).is_err(), "before the beginning");
+        assert!(unlzf(&[5, 1], 100).is_err(), "cut");
+    }
+
+    #[test]
+    fn lz4_blocks_are_one_after_the_other_or_one_reframed() {
+        let head = |total: u8, block: u8| vec![0, 0, 0, 0, 0, 0, 0, total, 0, 0, 0, block];
+        // Two blocks stored as they are.
+        let mut stored = head(5, 3);
+        stored.extend([0, 0, 0, 3, 1, 2, 3, 0, 0, 0, 2, 4, 5]);
+        assert_eq!(unlz4(&stored, 5).unwrap(), [1, 2, 3, 4, 5]);
+        assert_eq!(reframed(&stored, 5), None);
+        assert!(unlz4(&stored, 4).is_err());
+        // One block: a literal, then eleven of it again, then five literals.
+        let block = [0x18, 7, 1, 0, 0x50, 7, 7, 7, 7, 7];
+        let mut one = head(18, 18);
+        one.extend([0, 0, 0, 10]);
+        one.extend(block);
+        assert_eq!(unlz4(&one, 18).unwrap(), [7; 18]);
+        assert_eq!(
+            reframed(&one, 18).unwrap(),
+            [&[18, 0, 0, 0], &block[..]].concat()
+        );
+    }
+
+    #[test]
+    fn a_wrong_sum_is_told_and_a_turned_one_is_read() {
+        let body = [1, 2, 3, 4, 5, 6];
+        let sum = fletcher32(&body).to_le_bytes();
+        let [a, b, c, d] = sum;
+        let pipeline = Pipeline {
+            filters: vec![filter(FLETCHER32, &[])],
+        };
+        for (sum, as_it_is, reads) in [
+            ([a, b, c, d], true, true),
+            ([b, a, d, c], false, true),
+            ([a, b, c, d ^ 1], false, false),
+        ] {
+            let bytes = [&body[..], &sum].concat();
+            assert_eq!(pipeline.frame(bytes.clone(), 0, 6).is_ok(), as_it_is);
+            assert_eq!(pipeline.decode(bytes, 0, 6).is_ok(), reads);
+        }
+    }
+
+    #[test]
+    fn skipped_filters_are_the_codecs_behind_the_one_that_makes_bytes() {
+        let pipeline = Pipeline {
+            filters: vec![filter(SHUFFLE, &[2]), filter(DEFLATE, &[4])],
+        };
+        for (mask, bits) in [(0, 0), (1, 2), (2, 4), (3, 6), (UNFILTERED, 6)] {
+            match pipeline.frame(vec![0; 4], mask, 4) {
+                Ok(Payload::Encoded { skipped, .. }) => assert_eq!(skipped, bits),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
 }

@@ -489,3 +489,94 @@ fn value_of(bits: u64, parts: Parts) -> f64 {
     }
     sign * value * 2.0_f64.powi(power)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bits(order: Order, offset: u16, precision: u16) -> Bits {
+        Bits {
+            order,
+            offset,
+            precision,
+        }
+    }
+
+    fn whole(size: usize, signed: bool, order: Order) -> Type {
+        let precision = u16::try_from(size * 8).unwrap();
+        Type {
+            size,
+            class: Class::Integer {
+                signed,
+                bits: bits(order, 0, precision),
+            },
+        }
+    }
+
+    #[test]
+    fn integers_in_some_of_their_bits_keep_their_sign() {
+        let wire = |order| Wire::Some {
+            bits: bits(order, 4, 8),
+            signed: true,
+        };
+        let little = wire(Order::Little).decode(vec![0xef, 0x0f, 0x50, 0x00], 2);
+        assert_eq!(little.unwrap(), [0xfe, 0xff, 5, 0]);
+        let big = wire(Order::Big).decode(vec![0x0f, 0xef], 2);
+        assert_eq!(big.unwrap(), [0xfe, 0xff]);
+    }
+
+    #[test]
+    fn floats_of_other_widths_are_the_same_numbers() {
+        // bfloat16's parts, whose values are the upper half of a binary32.
+        let parts = Parts {
+            sign_at: 15,
+            exponent_at: 7,
+            exponent_len: 8,
+            mantissa_at: 0,
+            mantissa_len: 7,
+            bias: 127,
+            implied: true,
+        };
+        for upper in [
+            0_u32, 0x8000, 0x3f80, 0xc2f7, 0x0001, 0x7f7f, 0x7f80, 0xff80,
+        ] {
+            let wanted = f64::from(f32::from_bits(upper << 16));
+            let found = value_of(u64::from(upper), parts);
+            assert_eq!(found.to_bits(), wanted.to_bits(), "{upper:#x}");
+        }
+        assert!(value_of(0x7fc0, parts).is_nan());
+    }
+
+    #[test]
+    fn records_are_laid_open_and_their_gaps_left_out() {
+        let member = |name: &str, offset, data_type| Member {
+            name: name.to_owned(),
+            offset,
+            data_type,
+        };
+        let inner = Type {
+            size: 4,
+            class: Class::Record(vec![member("x", 1, whole(2, false, Order::Big))]),
+        };
+        let array = Type {
+            size: 2,
+            class: Class::Array {
+                base: Box::new(whole(1, true, Order::Little)),
+                dims: vec![2],
+            },
+        };
+        let record = Type {
+            size: 8,
+            class: Class::Record(vec![member("a", 0, inner), member("b", 5, array)]),
+        };
+        let kind = Kind::of(&record).unwrap();
+        let DataType::Structured(fields) = &kind.data_type else {
+            panic!("{:?}", kind.data_type)
+        };
+        let names: Vec<&str> = fields.iter().map(|f| f.name.as_str()).collect();
+        assert_eq!(names, ["a.x", "b[0]", "b[1]"]);
+        let element = vec![9, 1, 2, 9, 9, 3, 4, 9];
+        assert_eq!(kind.wire.decode(element, kind.size).unwrap(), [2, 1, 3, 4]);
+        assert_eq!((kind.endian(), kind.notes.len()), (None, 1));
+    }
+}
