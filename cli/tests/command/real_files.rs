@@ -236,3 +236,24 @@ fn hostile_hdf5_and_netcdf_are_an_error_or_a_part_with_a_list() {
     }
     assert!(seen >= 9, "{seen}");
 }
+
+/// A file of 546 bytes that promises 18 GB: what it holds is what costs.
+#[test]
+fn elements_that_are_not_stored_cost_nothing() {
+    let Some(data) = shared() else { return };
+    let host = Host::new();
+    let file = arg(&data.join("netcdf4/netcdf-c/nc_test4__ref_tst_dims.nc"));
+    // The quietest of three, as other tests run beside.
+    let seconds = ["x.orth", "y.orth", "z.orth"].map(|to| {
+        let began = std::time::Instant::now();
+        host.ok(&["import", &file, to]);
+        began.elapsed().as_secs_f64()
+    });
+    assert!(seconds.iter().any(|s| *s < 1.0), "{seconds:?}");
+    let info = host.ok(&["info", "x.orth:/lat"]);
+    assert!(
+        info.contains("4500000000") && info.contains("stored    0 of"),
+        "{info}"
+    );
+    assert!(std::fs::metadata(host.path("x.orth")).unwrap().len() < 1 << 20);
+}

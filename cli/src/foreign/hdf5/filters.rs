@@ -8,6 +8,7 @@ use hdf5_reader::io::Cursor as Their;
 use hdf5_reader::messages::filter_pipeline;
 use orthant::{CodecSpec, Json};
 
+use super::bitshuffle;
 use super::file::{File, guarded};
 use super::wire::Kind;
 use crate::foreign::cursor::Cursor;
@@ -23,6 +24,7 @@ const SCALE_OFFSET: u16 = 6;
 const LZF: u16 = 32000;
 const BLOSC: u16 = 32001;
 const LZ4: u16 = 32004;
+const BITSHUFFLE: u16 = 32008;
 const ZSTD: u16 = 32015;
 
 /// Most codecs of a container's pipeline, the one that makes bytes among them.
@@ -187,7 +189,7 @@ impl Filter {
     fn is_undone_here(&self) -> bool {
         matches!(
             self.id,
-            DEFLATE | SHUFFLE | FLETCHER32 | SZIP | NBIT | SCALE_OFFSET | LZF | LZ4
+            DEFLATE | SHUFFLE | FLETCHER32 | SZIP | NBIT | SCALE_OFFSET | LZF | LZ4 | BITSHUFFLE
         )
     }
 
@@ -207,6 +209,7 @@ impl Filter {
             }
             LZF => unlzf(&bytes, most),
             LZ4 => unlz4(&bytes, most),
+            BITSHUFFLE => bitshuffle::undo(&bytes, &self.values, most),
             other => Err(format!("filter {other}")),
         }
     }

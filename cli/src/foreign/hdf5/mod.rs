@@ -6,6 +6,7 @@
 
 mod attributes;
 mod axes;
+mod bitshuffle;
 mod chunks;
 mod dataset;
 mod datatype;
