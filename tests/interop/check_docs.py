@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["xarray.md", "from-hdf5.md"]
+PAGES = ["xarray.md", "from-hdf5.md", "from-zarr.md"]
 
 
 def main():

@@ -267,47 +267,126 @@ impl Plan {
     }
 
     fn run(&self, bytes: &Bytes, start: u64, item: usize, out: &mut [u8]) -> io::Result<()> {
+        let end = || io::Error::from(io::ErrorKind::UnexpectedEof);
         let count = usize::try_from(self.run.count).unwrap_or(usize::MAX);
         let len = count.saturating_mul(item);
-        let mut scratch = if self.run.to == item {
-            Vec::new()
-        } else {
-            vec![0; len]
-        };
+        let straight = self.run.to == item;
+        // Where runs have to be taken apart, neighbours in the output are had from as many runs at once.
+        let beside = self.beside(item, len).filter(|_| !straight);
+        let mut scratch = Vec::new();
         let mut at = vec![0_u64; self.loops.len()];
-        let end = || io::Error::from(io::ErrorKind::UnexpectedEof);
         loop {
-            let mut from = start;
-            let mut to = 0_usize;
-            for (axis, i) in self.loops.iter().zip(&at) {
-                let step = i.checked_mul(axis.from).ok_or_else(end)?;
-                from = from.checked_add(step).ok_or_else(end)?;
-                to = to.saturating_add(
-                    usize::try_from(*i)
-                        .unwrap_or(usize::MAX)
-                        .saturating_mul(axis.to),
-                );
-            }
-            if self.run.to == item {
+            let (from, to) = self.place(start, &at).ok_or_else(end)?;
+            if straight {
                 let part = out.get_mut(to..to.saturating_add(len)).ok_or_else(end)?;
                 bytes.read_at(from, part)?;
             } else {
-                bytes.read_at(from, &mut scratch)?;
-                let targets = out
-                    .get_mut(to..)
-                    .unwrap_or_default()
-                    .chunks_mut(self.run.to);
-                for (element, target) in scratch.chunks_exact(item).zip(targets) {
-                    if let Some(target) = target.get_mut(..item) {
-                        target.copy_from_slice(element);
-                    }
+                let left = beside.and_then(|b| b.left(&self.loops, &at));
+                let (axis, runs) = left.unwrap_or((self.loops.len(), 1));
+                scratch.resize(len.saturating_mul(runs), 0);
+                let step = self.loops.get(axis).map_or(0, |a| a.from);
+                for (i, part) in (0_u64..).zip(scratch.chunks_exact_mut(len.max(1))) {
+                    let ahead = i.checked_mul(step).and_then(|n| n.checked_add(from));
+                    bytes.read_at(ahead.ok_or_else(end)?, part)?;
+                }
+                let targets = out.get_mut(to..).unwrap_or_default();
+                scatter(&scratch, (len, item), self.run.to, targets);
+                if let Some(i) = at.get_mut(axis) {
+                    // The step below counts the last of them.
+                    *i = i.saturating_add(runs as u64).saturating_sub(1);
                 }
             }
-            if !advance(&mut at, &self.loops) {
+            let next = match beside {
+                Some(b) => advance_by(&mut at, &self.loops, b.axis),
+                None => advance(&mut at, &self.loops),
+            };
+            if !next {
                 return Ok(());
             }
         }
     }
+
+    /// Where a step of the loops begins, in the file and in the output.
+    fn place(&self, start: u64, at: &[u64]) -> Option<(u64, usize)> {
+        let mut axes = self.loops.iter().zip(at);
+        axes.try_fold((start, 0_usize), |(from, to), (axis, i)| {
+            let step = usize::try_from(*i).ok()?.checked_mul(axis.to)?;
+            Some((
+                from.checked_add(i.checked_mul(axis.from)?)?,
+                to.checked_add(step)?,
+            ))
+        })
+    }
+
+    /// The loop whose steps are neighbours in the output, and how many of them are taken at once.
+    fn beside(&self, item: usize, len: usize) -> Option<Beside> {
+        let axis = self
+            .loops
+            .iter()
+            .position(|a| a.to == item && a.count > 1)?;
+        let most = BESIDE_LEN.checked_div(len.max(1)).unwrap_or(1);
+        let lines = LINE.checked_div(item.max(1)).unwrap_or(1).max(2);
+        Some(Beside {
+            axis,
+            runs: most.min(lines).max(1),
+        })
+    }
+}
+
+/// Bytes of runs that are held at once, at most.
+const BESIDE_LEN: usize = 4 << 20;
+/// Bytes of neighbours in the output that are worth writing together.
+const LINE: usize = 256;
+
+#[derive(Clone, Copy)]
+struct Beside {
+    axis: usize,
+    runs: usize,
+}
+
+impl Beside {
+    /// The loop, and how many of its steps are taken from here.
+    fn left(self, loops: &[Axis], at: &[u64]) -> Option<(usize, usize)> {
+        let done = *at.get(self.axis)?;
+        let left = loops.get(self.axis)?.count.checked_sub(done)?;
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        Some((self.axis, left.min(self.runs).max(1)))
+    }
+}
+
+/// Lays runs of `len` bytes into `out`: elements of one run are `to` apart, those of the next lie behind them.
+fn scatter(runs: &[u8], (len, item): (usize, usize), to: usize, out: &mut [u8]) {
+    for (start, target) in (0..len).step_by(item.max(1)).zip(out.chunks_mut(to.max(1))) {
+        let elements = runs.get(start..).unwrap_or_default().chunks(len.max(1));
+        for (element, place) in elements.zip(target.chunks_exact_mut(item.max(1))) {
+            if let Some(element) = element.get(..item) {
+                place.copy_from_slice(element);
+            }
+        }
+    }
+}
+
+/// As [`advance`], the loop `first` running fastest.
+fn advance_by(at: &mut [u64], loops: &[Axis], first: usize) -> bool {
+    if let (Some(i), Some(axis)) = (at.get_mut(first), loops.get(first)) {
+        *i = i.saturating_add(1);
+        if *i < axis.count {
+            return true;
+        }
+        *i = 0;
+    }
+    let mut others = at.iter_mut().zip(loops).enumerate().rev();
+    others.any(|(n, (i, axis))| {
+        if n == first {
+            return false;
+        }
+        *i = i.saturating_add(1);
+        let more = *i < axis.count;
+        if !more {
+            *i = 0;
+        }
+        more
+    })
 }
 
 /// The next step of nested loops; false after the last.
@@ -378,6 +457,24 @@ mod tests {
                     "{flat:?} {lower:?} {shape:?}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn many_runs_beside_each_other_are_what_their_elements_are_one_by_one() {
+        let bytes = Bytes::Memory((0..60_000_u32).flat_map(u32::to_le_bytes).collect());
+        let shape = [7, 9, 300];
+        let order = Order::FirstFastest;
+        let flat = Flat::packed(bytes, 0, 2, &shape, order, Box::new(Elements::Fixed)).unwrap();
+        for (lower, shape) in [
+            ([0, 0, 0], shape),
+            ([2, 3, 5], [5, 6, 290]),
+            ([6, 0, 0], [1, 9, 300]),
+        ] {
+            let Elements::Fixed(read) = flat.read(&lower, &shape).unwrap() else {
+                panic!()
+            };
+            assert_eq!(read, slow(&flat, &lower, &shape), "{lower:?} {shape:?}");
         }
     }
 

@@ -44,7 +44,7 @@ adopted, reframed, recoded or refused for each array. The exit code is 1 where s
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(crate) struct Import {
     /// Sources, then FILE or FILE:/GROUP; FILE is made if missing. With --append and --prepend, FILE:/ARRAY will do
-    #[arg(value_name = "SRC", required = true, num_args = 2..)]
+    #[arg(value_name = "SRC", required = true, num_args = 1..)]
     paths: Vec<String>,
     /// The group's path, where FILE:/GROUP cannot be split as meant
     #[arg(long, value_name = "PATH", allow_hyphen_values = true)]
@@ -92,8 +92,10 @@ pub(crate) struct Import {
 }
 
 pub(crate) fn run(args: &Import, session: &Session) -> Result<()> {
-    let Some((to, from)) = args.paths.split_last() else {
-        return Err(Failure::usage("import needs a source and FILE"));
+    // Flags may stand between them, which a count of the parser's would not allow.
+    let (to, from) = match args.paths.split_last() {
+        Some((to, from)) if !from.is_empty() => (to, from),
+        _ => return Err(Failure::usage("import needs a source and FILE")),
     };
     let target = Target::with_path(to, args.path.as_deref())?.whole()?;
     let mut items = Vec::new();

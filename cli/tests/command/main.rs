@@ -20,6 +20,7 @@ mod host;
 mod images;
 mod importing;
 mod keeping;
+mod memory;
 mod naming;
 mod numbers;
 mod objects;
