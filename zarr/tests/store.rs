@@ -333,7 +333,7 @@ fn a_container_and_a_store_in_memory_agree_after_any_writes() -> Outcome {
             let (y, x) = (below(rows), below(columns));
             match below(8) {
                 0 => {
-                    let chunk = [y / 4, x / 3];
+                    let chunk = [y.div_euclid(4), x.div_euclid(3)];
                     one.erase_chunk(&chunk)?;
                     other.erase_chunk(&chunk)?;
                 }
