@@ -47,6 +47,23 @@ pub fn seeds(repository: &Path) -> io::Result<BTreeMap<String, BTreeSet<Vec<u8>>
             }
         }
     }
+    let frames = fs::read_to_string(repository.join("tests/data/codec/blosc_vectors.json"))?;
+    let frames: serde_json::Value = serde_json::from_str(&frames)?;
+    for case in frames["cases"].as_array().into_iter().flatten() {
+        let frame = case["frame"].as_str().unwrap_or_default().as_bytes();
+        let digit = |b: &u8| char::from(*b).to_digit(16).unwrap_or(0) as u8;
+        let frame: Vec<u8> = frame
+            .chunks(2)
+            .map(|d| d.iter().fold(0, |n, b| n << 4 | digit(b)))
+            .collect();
+        let len = case["len"].as_u64();
+        for (which, _) in (9_u8..)
+            .zip([1200, 2504, 900])
+            .filter(|(_, of)| Some(*of) == len)
+        {
+            corpus.add("decoders", &[&[which], &frame[..]].concat());
+        }
+    }
     for which in [0_u8, 1, 2, 0x80] {
         let mut shard = vec![which];
         shard.extend([7_u8; 8 * 4]);
