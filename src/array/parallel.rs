@@ -22,8 +22,9 @@ pub(crate) fn map<T: Send, R: Send>(
 ) -> Result<Vec<R>> {
     #[cfg(feature = "rayon")]
     if pieces.len() > 1 && width() > 1 {
-        use rayon::iter::{IntoParallelIterator, ParallelIterator};
-        return pieces.into_par_iter().map(f).collect();
+        use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
+        // Pieces are large: whoever is done first takes the next single one, not half of what is left.
+        return pieces.into_par_iter().with_max_len(1).map(f).collect();
     }
     pieces.into_iter().map(f).collect()
 }

@@ -8,6 +8,8 @@
 //! a neighbouring element is lost. Chunks are appended in key order whatever the number of threads, so equal writes make
 //! equal files.
 
+mod placed;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -275,7 +277,10 @@ impl Job<'_> {
     /// Encodes the waiting chunks while the payloads of the batch before are written.
     fn flush(&self, waiting: &mut Vec<Coords>, staged: &mut Staged) -> Result<()> {
         let late = std::mem::take(&mut staged.late);
-        let chunks = std::mem::take(waiting);
+        let mut chunks = std::mem::take(waiting);
+        if self.write_placed(&chunks, staged)? {
+            chunks.clear();
+        }
         let pieces = chunks.len().saturating_add(late.len());
         let writes = late
             .into_iter()
@@ -510,16 +515,25 @@ impl Job<'_> {
         }
     }
 
-    /// Encodes a wholly covered chunk: straight from the block where its elements lie side by side there.
+    /// Encodes a wholly covered chunk.
     fn encode_block(&self, c: &[i64], block: &[u8]) -> Result<Outcome> {
+        self.with_elements(c, block, |elements| self.encode_fixed(elements))
+    }
+
+    /// Lends the elements of a wholly covered chunk to `f`: straight from the block where they lie side by side there.
+    fn with_elements<R>(
+        &self,
+        c: &[i64],
+        block: &[u8],
+        f: impl FnOnce(&[u8]) -> Result<R>,
+    ) -> Result<R> {
         let tile = &self.layout.chunk;
         let item = tile.item.unwrap_or(1);
-        let maps = self.plan.maps(c).map(|m| m.reversed());
-        let copier = Copier::new(maps, self.shape, &tile.shape)?;
+        let copier = self.copier(c)?;
         if let Some(run) = copier.single().filter(|run| run.len == tile.len) {
             let start = run.src.saturating_mul(item);
             let elements = block.get(start..start.saturating_add(tile.byte_len()));
-            return self.encode_fixed(elements.unwrap_or_default());
+            return f(elements.unwrap_or_default());
         }
         CHUNK.with_borrow_mut(|chunk| {
             chunk.resize(tile.byte_len(), 0);
@@ -527,12 +541,18 @@ impl Job<'_> {
                 repeat(&tile.fill, chunk);
             }
             copier.copy_bytes(item, block, chunk);
-            let outcome = self.encode_fixed(chunk);
+            let result = f(chunk);
             if chunk.len() > KEPT_BYTES_MAX {
                 *chunk = Vec::new();
             }
-            outcome
+            result
         })
+    }
+
+    /// The copy from the caller's block into a chunk.
+    fn copier(&self, c: &[i64]) -> Result<Copier> {
+        let maps = self.plan.maps(c).map(|m| m.reversed());
+        Copier::new(maps, self.shape, &self.layout.chunk.shape)
     }
 
     fn encode_fixed(&self, elements: &[u8]) -> Result<Outcome> {

@@ -135,8 +135,9 @@ impl<'a, const P: usize> Columns<'a, P> {
         for (i, block) in blocks.iter_mut().enumerate() {
             let planes = lanes.map(|lane| lane.get(i).copied().unwrap_or_default());
             let whole = block.as_flattened_mut().as_chunks_mut::<16>().0;
-            for (to, from) in whole.iter_mut().zip(interleave(planes)) {
-                *to = from;
+            // All of the array at once: taken lane by lane it would pass through memory, at a third of the speed.
+            if let Some(whole) = whole.first_chunk_mut::<P>() {
+                *whole = interleave(planes);
             }
         }
         let done = blocks.len() << 4;
@@ -185,9 +186,11 @@ fn split_blocks<const P: usize>(whole: &[u8], planes: &mut [u8]) -> usize {
         std::array::from_fn(|_| planes.next().unwrap_or_default().as_chunks_mut().0);
     let blocks = whole.as_chunks::<16>().0.as_chunks::<P>().0;
     for (i, block) in blocks.iter().enumerate() {
-        for (column, lane) in columns.iter_mut().zip(deinterleave(*block)) {
+        let lanes = deinterleave(*block);
+        // By reference: an array that is iterated over by value passes through memory.
+        for (column, lane) in columns.iter_mut().zip(&lanes) {
             if let Some(to) = column.get_mut(i) {
-                *to = lane;
+                *to = *lane;
             }
         }
     }

@@ -118,7 +118,7 @@ pub(crate) struct Run {
 /// A copy between two C-order blocks, axis by axis.
 #[derive(Debug)]
 pub(crate) struct Copier {
-    axes: SmallVec<[(AxisMap, usize, usize); 8]>,
+    axes: SmallVec<[Axis; 8]>,
     /// Added to every source position, wrapping.
     shift: usize,
 }
@@ -140,7 +140,7 @@ impl Copier {
         let ((src_strides, _), (dst_strides, _)) = c_strides(src_shape)
             .zip(c_strides(dst_shape))
             .ok_or_else(fault)?;
-        let mut axes: SmallVec<[(AxisMap, usize, usize); 8]> = SmallVec::new();
+        let mut axes: SmallVec<[Axis; 8]> = SmallVec::new();
         let extents = src_shape.iter().zip(dst_shape);
         for (map, ((&src_len, &dst_len), (&ss, &ds))) in maps
             .into_iter()
@@ -187,58 +187,36 @@ impl Copier {
 
     /// Calls `f` for every run, in the order of the destination's axes.
     pub(crate) fn for_each(&self, mut f: impl FnMut(Run)) {
+        if let Some((inner, outer)) = self.axes() {
+            for (src, dst) in self.rows(outer) {
+                runs(inner, src, dst, &mut f);
+            }
+        }
+    }
+
+    /// The innermost axis and those outside it; `None` where nothing is copied.
+    fn axes(&self) -> Option<(&Axis, &[Axis])> {
         if self.axes.iter().any(|a| a.0.len() == 0) {
-            return;
+            return None;
         }
-        let Some(((inner, ss, ds), outer)) = self.axes.split_last() else {
-            f(Run {
-                src: self.shift,
-                dst: 0,
-                len: 1,
-                src_step: 1,
-                dst_step: 1,
-            });
-            return;
+        Some(self.axes.split_last().unwrap_or((&ONE, &[])))
+    }
+
+    fn rows<'c>(&self, outer: &'c [Axis]) -> Rows<'c> {
+        let mut rows = Rows {
+            rows: &ONE,
+            outer,
+            at: SmallVec::new(),
+            shift: self.shift,
+            base: (0, 0),
+            next: 0,
         };
-        let mut at: SmallVec<[usize; 8]> = SmallVec::from_elem(0, outer.len());
-        loop {
-            let (mut src, mut dst) = (self.shift, 0_usize);
-            for ((map, ss, ds), &i) in outer.iter().zip(&at) {
-                let (s, d) = map.at(i);
-                src = src.wrapping_add(s.wrapping_mul(*ss));
-                dst = dst.wrapping_add(d.wrapping_mul(*ds));
-            }
-            match inner {
-                AxisMap::Run {
-                    src: s,
-                    dst: d,
-                    len,
-                    src_step,
-                    dst_step,
-                } => f(Run {
-                    src: src.wrapping_add(s.wrapping_mul(*ss)),
-                    dst: dst.wrapping_add(d.wrapping_mul(*ds)),
-                    len: *len,
-                    src_step: src_step.wrapping_mul(*ss),
-                    dst_step: dst_step.wrapping_mul(*ds),
-                }),
-                AxisMap::Pairs(pairs) => {
-                    for &(s, d) in pairs {
-                        let src = src.wrapping_add(s.wrapping_mul(*ss));
-                        f(Run {
-                            src,
-                            dst: dst.wrapping_add(d.wrapping_mul(*ds)),
-                            len: 1,
-                            src_step: 1,
-                            dst_step: 1,
-                        });
-                    }
-                }
-            }
-            if !advance(&mut at, outer) {
-                return;
-            }
+        if let Some((rows_axis, outer)) = outer.split_last() {
+            (rows.rows, rows.outer) = (rows_axis, outer);
         }
+        rows.at.resize(rows.outer.len(), 0);
+        rows.find_base();
+        rows
     }
 
     /// Copies elements of `item` bytes each. Blocks shorter than the shapes this was built for leave the rest untouched.
@@ -274,6 +252,98 @@ impl Copier {
     }
 }
 
+/// One axis: its map, and what a step is on either side.
+type Axis = (AxisMap, usize, usize);
+
+/// An axis of one position, which is all there is of none.
+const ONE: Axis = (
+    AxisMap::Run {
+        src: 0,
+        dst: 0,
+        len: 1,
+        src_step: 1,
+        dst_step: 1,
+    },
+    1,
+    1,
+);
+
+/// Positions on all axes but the innermost.
+struct Rows<'c> {
+    /// The axis next to the innermost: rows side by side share all positions but their own.
+    rows: &'c Axis,
+    outer: &'c [Axis],
+    at: SmallVec<[usize; 8]>,
+    shift: usize,
+    base: (usize, usize),
+    next: usize,
+}
+
+impl Rows<'_> {
+    fn find_base(&mut self) {
+        let (mut src, mut dst) = (self.shift, 0_usize);
+        for ((map, ss, ds), &i) in self.outer.iter().zip(&self.at) {
+            let (s, d) = map.at(i);
+            src = src.wrapping_add(s.wrapping_mul(*ss));
+            dst = dst.wrapping_add(d.wrapping_mul(*ds));
+        }
+        self.base = (src, dst);
+    }
+}
+
+impl Iterator for Rows<'_> {
+    type Item = (usize, usize);
+
+    #[inline]
+    fn next(&mut self) -> Option<(usize, usize)> {
+        let (map, ss, ds) = self.rows;
+        if self.next == map.len() {
+            if !advance(&mut self.at, self.outer) {
+                return None;
+            }
+            self.find_base();
+            self.next = 0;
+        }
+        let (s, d) = map.at(self.next);
+        self.next = self.next.wrapping_add(1);
+        Some((
+            self.base.0.wrapping_add(s.wrapping_mul(*ss)),
+            self.base.1.wrapping_add(d.wrapping_mul(*ds)),
+        ))
+    }
+}
+
+/// The runs of the innermost axis where the axes outside it have come to `src` and `dst`.
+#[inline]
+fn runs((inner, ss, ds): &Axis, src: usize, dst: usize, f: &mut impl FnMut(Run)) {
+    match inner {
+        AxisMap::Run {
+            src: s,
+            dst: d,
+            len,
+            src_step,
+            dst_step,
+        } => f(Run {
+            src: src.wrapping_add(s.wrapping_mul(*ss)),
+            dst: dst.wrapping_add(d.wrapping_mul(*ds)),
+            len: *len,
+            src_step: src_step.wrapping_mul(*ss),
+            dst_step: dst_step.wrapping_mul(*ds),
+        }),
+        AxisMap::Pairs(pairs) => {
+            for &(s, d) in pairs {
+                f(Run {
+                    src: src.wrapping_add(s.wrapping_mul(*ss)),
+                    dst: dst.wrapping_add(d.wrapping_mul(*ds)),
+                    len: 1,
+                    src_step: 1,
+                    dst_step: 1,
+                });
+            }
+        }
+    }
+}
+
 fn copy_run(item: usize, run: Run, src: &[u8], dst: &mut [u8]) {
     let place = |at: usize, len: usize| {
         let start = at.checked_mul(item)?;
@@ -300,7 +370,7 @@ fn copy_run(item: usize, run: Run, src: &[u8], dst: &mut [u8]) {
 
 /// Folds `map` into the axis outside it when both sides are whole there; tells whether it did.
 fn merge(
-    outer: &mut (AxisMap, usize, usize),
+    outer: &mut Axis,
     map: &AxisMap,
     src_len: usize,
     dst_len: usize,
@@ -342,7 +412,7 @@ fn merge(
     true
 }
 
-fn advance(at: &mut [usize], axes: &[(AxisMap, usize, usize)]) -> bool {
+fn advance(at: &mut [usize], axes: &[Axis]) -> bool {
     for (i, axis) in at.iter_mut().zip(axes).rev() {
         *i = i.wrapping_add(1);
         if *i < axis.0.len() {

@@ -1,9 +1,9 @@
 //! orthant beside its peers and beside what the machine can do, on the same data in the same run.
 //!
-//! `cargo run --release --manifest-path bench/Cargo.toml --bin peers -- [--python PYTHON] [--small] [SECTION...]`
+//! `cargo run --release --manifest-path bench/Cargo.toml --bin peers -- [--python PYTHON] [--small] [--alone] [SECTION...]`
 //!
 //! Sections: see [`SECTIONS`]; all of them unless some are named. Each replaces its part of `BENCHMARKS.md` (with
-//! `--small`, for trying things out, it is printed only). `--python` names the interpreter of an environment with
+//! `--small` or, without the peers, `--alone`, for trying things out, it is printed only). `--python` names the interpreter of an environment with
 //! `bench/requirements.txt`; without it the Python peers are left out, which the page then says. HDF5 is Debian's
 //! `libhdf5-dev`. Works in /dev/shm where that exists, so that no disk is measured and a sync costs nothing for anybody.
 
@@ -46,12 +46,13 @@ pub struct Bench {
 
 fn main() -> Outcome<()> {
     let mut wanted = Vec::new();
-    let (mut python, mut small) = (None, false);
+    let (mut python, mut small, mut alone) = (None, false, false);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--python" => python = arguments.next().map(PathBuf::from),
             "--small" => small = true,
+            "--alone" => alone = true,
             name => wanted.push(name.to_owned()),
         }
     }
@@ -66,11 +67,14 @@ fn main() -> Outcome<()> {
     };
     let folder = tempfile::Builder::new().prefix("peers").tempdir_in(base)?;
     let mut bench = bench(folder.path(), python.as_deref(), small)?;
+    if alone {
+        bench.peers.truncate(1);
+    }
     for (name, run) in SECTIONS {
         if wanted.is_empty() || wanted.iter().any(|w| w == name) {
             let section = run(&mut bench)?;
             println!("{}", section.text());
-            if !small {
+            if !small && !alone {
                 report::put(name, &section, &SECTIONS.map(|s| s.0))?;
             }
         }
