@@ -121,6 +121,20 @@ class ZarrPython(Peer):
     def write(self, path, codec, chunk, inner):
         self.create(path, codec, chunk, inner)[...] = CUBE
 
+    def prepend(self, path):
+        """A row before 1000 x 1000: there is no other way than to write all of it anew."""
+        old = np.full((1000, 1000), 1.5, "<f4")
+        options = {"dtype": "f4", "chunks": (100, 100), "compressors": None, "filters": None}
+        self.zarr.create_array(path + ".old", shape=old.shape, overwrite=True, **options)[...] = old
+
+        def anew():
+            all_of_it = self.zarr.open_array(path + ".old", mode="r")[...]
+            grown = np.concatenate([np.full((1, 1000), 2.5, "<f4"), all_of_it])
+            made = self.zarr.create_array(path + ".new", shape=grown.shape, overwrite=True, **options)
+            made[...] = grown
+
+        return timed(anew)[0]
+
     def open(self, path):
         return self.zarr.open_array(path, mode="r")
 
@@ -299,6 +313,8 @@ class Driver:
         if inner and not peer.shards:
             return None
         path = peer.path(codec, sides)
+        if verb == "prepend":
+            return peer.prepend(path)
         if verb == "size":
             return size_of(path)
         if verb == "write":

@@ -101,63 +101,134 @@ impl Bare {
     pub fn decompress(&self) -> Outcome<f64> {
         let len = self.side.pow(3) * 4;
         Ok(timed(|| {
-            self.encoded
-                .par_iter()
-                .try_for_each_init(
-                    || (vec![0; len], zstd::bulk::Decompressor::new().ok()),
-                    |(out, zstd), encoded| match self.codec.as_str() {
-                        "zstd" => zstd
-                            .as_mut()
-                            .ok_or("no decompressor")?
-                            .decompress_to_buffer(encoded, out)
-                            .map(|_| ())
-                            .map_err(text),
-                        "lz4" => lz4_flex::block::decompress_into(encoded, out)
-                            .map(|_| ())
-                            .map_err(text),
-                        _ => {
-                            out.copy_from_slice(encoded);
-                            Ok(())
-                        }
-                    },
-                )
-                .map_err(Into::into)
+            let all = self.encoded.par_iter();
+            let done: Result<(), String> = all.try_for_each_init(
+                || vec![0; len],
+                |out, encoded| decode(&self.codec, encoded, out),
+            );
+            Ok(done?)
         })?
         .0)
     }
 
     /// Seconds to checksum raw chunks and to copy their rows to their places in `out`, in the caller's thread pool.
     pub fn checksum_and_copy(&self, out: &mut [f32]) -> Outcome<f64> {
+        self.to_places(out, |encoded, chunk| {
+            std::hint::black_box(crc32fast::hash(encoded));
+            chunk.clear();
+            Ok(())
+        })
+    }
+
+    /// Seconds to decode all chunks and to copy what comes out, as if it were not shuffled, to its places in `out`.
+    pub fn decompress_and_copy(&self, out: &mut [f32]) -> Outcome<f64> {
+        let len = self.side.pow(3) * 4;
+        self.to_places(out, |encoded, chunk| {
+            chunk.resize(len, 0);
+            decode(&self.codec, encoded, chunk)
+        })
+    }
+
+    /// Calls `make` for each payload and copies the rows of what it makes, or of the payload where it makes nothing.
+    fn to_places(
+        &self,
+        out: &mut [f32],
+        make: impl Fn(&[u8], &mut Vec<u8>) -> Result<(), String> + Sync,
+    ) -> Outcome<f64> {
         let slab = self.side * self.shape[1] * self.shape[2] * 4;
         let per_slab = self.shape[1] / self.side * (self.shape[2] / self.side);
         let corners = self.corners();
         Ok(timed(|| {
-            let mut sums = 0_u64;
-            let slabs = cast_slice_mut::<_, u8>(out)
-                .par_chunks_mut(slab)
-                .enumerate();
-            sums += slabs
-                .map(|(i, slab_out)| {
-                    let chunks = i * per_slab..(i + 1) * per_slab;
-                    let mut sum = 0;
-                    for (chunk, corner) in self.encoded[chunks.clone()].iter().zip(&corners[chunks])
-                    {
-                        sum += u64::from(crc32fast::hash(chunk));
-                        let mut rows = chunk.chunks_exact(self.side * 4);
-                        self.for_each_row(*corner, |at| {
-                            if let Some(row) = rows.next() {
-                                let at = at - i * slab;
-                                slab_out[at..at + row.len()].copy_from_slice(row);
-                            }
-                        });
-                    }
-                    sum
-                })
-                .sum::<u64>();
-            std::hint::black_box(sums);
-            Ok(())
+            let slabs = cast_slice_mut::<_, u8>(out).par_chunks_mut(slab);
+            let done: Result<(), String> =
+                slabs
+                    .enumerate()
+                    .try_for_each_init(Vec::new, |made, (i, slab_out)| {
+                        let chunks = i * per_slab..(i + 1) * per_slab;
+                        for (chunk, corner) in
+                            self.encoded[chunks.clone()].iter().zip(&corners[chunks])
+                        {
+                            make(chunk, made)?;
+                            let from = if made.is_empty() { chunk } else { &*made };
+                            let mut rows = from.chunks_exact(self.side * 4);
+                            self.for_each_row(*corner, |at| {
+                                if let Some(row) = rows.next() {
+                                    let at = at - i * slab;
+                                    slab_out[at..at + row.len()].copy_from_slice(row);
+                                }
+                            });
+                        }
+                        Ok(())
+                    });
+            Ok(done?)
         })?
         .0)
+    }
+
+    /// Seconds to encode all chunks and to write each payload to its place in a new file.
+    pub fn compress_and_write(&self, path: &Path) -> Outcome<f64> {
+        use std::os::unix::fs::FileExt;
+        let bound = self.bound();
+        let _ = std::fs::remove_file(path);
+        let starts: Vec<u64> = self
+            .encoded
+            .iter()
+            .scan(0, |at, e| Some(std::mem::replace(at, *at + e.len() as u64)))
+            .collect();
+        let seconds = timed(|| {
+            let file = std::fs::File::create(path)?;
+            let done: Result<(), String> = self.chunks.par_iter().zip(starts).try_for_each_init(
+                || vec![0; bound],
+                |out, (chunk, start)| {
+                    let len = encode(&self.codec, chunk, out)?;
+                    file.write_all_at(&out[..len], start).map_err(text)
+                },
+            );
+            Ok(done?)
+        })?
+        .0;
+        std::fs::remove_file(path)?;
+        Ok(seconds)
+    }
+
+    /// Seconds to check and to decode one chunk, of `count` random ones.
+    pub fn single(&self, seed: u64, count: usize) -> Outcome<f64> {
+        let mut random = crate::data::Random(seed);
+        let mut chunk = vec![0; self.side.pow(3) * 4];
+        let mut total = 0.0;
+        for _ in 0..count {
+            let encoded = &self.encoded[random.below(self.encoded.len() as u64) as usize];
+            total += timed(|| {
+                std::hint::black_box(crc32fast::hash(encoded));
+                Ok(decode(&self.codec, encoded, &mut chunk)?)
+            })?
+            .0;
+        }
+        Ok(total / count as f64)
+    }
+}
+
+fn decode(codec: &str, encoded: &[u8], out: &mut [u8]) -> Result<(), String> {
+    thread_local! {
+        static ZSTD: std::cell::RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { std::cell::RefCell::new(None) };
+    }
+    match codec {
+        "zstd" => ZSTD.with_borrow_mut(|zstd| {
+            if zstd.is_none() {
+                *zstd = Some(zstd::bulk::Decompressor::new().map_err(text)?);
+            }
+            let zstd = zstd.as_mut().ok_or("no decompressor")?;
+            zstd.decompress_to_buffer(encoded, out)
+                .map(|_| ())
+                .map_err(text)
+        }),
+        "lz4" => lz4_flex::block::decompress_into(encoded, out)
+            .map(|_| ())
+            .map_err(text),
+        _ => {
+            out.copy_from_slice(encoded);
+            Ok(())
+        }
     }
 }
 

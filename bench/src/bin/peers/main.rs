@@ -9,12 +9,14 @@
 
 mod cube;
 mod data;
+mod index;
 mod limits;
 mod ours;
 mod peer;
 mod python;
 mod report;
 mod rust_peers;
+mod stream;
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -29,12 +31,15 @@ pub type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 type Run = fn(&mut Bench) -> Outcome<Section>;
 
 /// In the order of the page.
-const SECTIONS: [(&str, Run); 5] = [
+const SECTIONS: [(&str, Run); 8] = [
     ("cube-zstd", |b| cube::whole(b, "zstd")),
     ("cube-raw", |b| cube::whole(b, "raw")),
     ("cube-lz4", |b| cube::whole(b, "lz4")),
     ("threads", cube::threads),
     ("small", cube::small),
+    ("index", index::sizes),
+    ("array", index::array),
+    ("stream", stream::streamed),
 ];
 
 /// Everybody who is compared, and where.
@@ -52,6 +57,7 @@ fn main() -> Outcome<()> {
         match argument.as_str() {
             "--python" => python = arguments.next().map(PathBuf::from),
             "--small" => small = true,
+            "--streamed" => return stream::child(Path::new(&arguments.next().unwrap_or_default())),
             "--alone" => alone = true,
             name => wanted.push(name.to_owned()),
         }
