@@ -204,7 +204,7 @@ impl Copier {
 
     fn rows<'c>(&self, outer: &'c [Axis]) -> Rows<'c> {
         let mut rows = Rows {
-            rows: &ONE,
+            next_to_innermost: &ONE,
             outer,
             at: SmallVec::new(),
             shift: self.shift,
@@ -212,7 +212,7 @@ impl Copier {
             next: 0,
         };
         if let Some((rows_axis, outer)) = outer.split_last() {
-            (rows.rows, rows.outer) = (rows_axis, outer);
+            (rows.next_to_innermost, rows.outer) = (rows_axis, outer);
         }
         rows.at.resize(rows.outer.len(), 0);
         rows.find_base();
@@ -270,8 +270,8 @@ const ONE: Axis = (
 
 /// Positions on all axes but the innermost.
 struct Rows<'c> {
-    /// The axis next to the innermost: rows side by side share all positions but their own.
-    rows: &'c Axis,
+    /// Rows side by side along this axis share all positions but their own.
+    next_to_innermost: &'c Axis,
     outer: &'c [Axis],
     at: SmallVec<[usize; 8]>,
     shift: usize,
@@ -296,7 +296,7 @@ impl Iterator for Rows<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<(usize, usize)> {
-        let (map, ss, ds) = self.rows;
+        let (map, ss, ds) = self.next_to_innermost;
         if self.next == map.len() {
             if !advance(&mut self.at, self.outer) {
                 return None;

@@ -273,7 +273,7 @@ impl WriterState {
     /// A place for a payload so long that it is written by itself; `None` where [`WriterState::append`] gathers it with
     /// others. Places follow one another in the order of the calls, so many threads can then write what one has placed.
     pub(crate) fn reserve(&self, len: usize, align: u64) -> Result<Option<u64>> {
-        if !self.places(len) {
+        if !Self::places(len) {
             return Ok(None);
         }
         let _hold = self.hold();
@@ -282,7 +282,7 @@ impl WriterState {
     }
 
     /// True when [`WriterState::reserve`] gives payloads of this length a place.
-    pub(crate) fn places(&self, len: usize) -> bool {
+    pub(crate) fn places(len: usize) -> bool {
         len >= tail::LARGE
     }
 

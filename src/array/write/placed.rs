@@ -13,6 +13,7 @@ use crate::format::extent::Extent;
 use crate::format::key;
 use crate::format::record::ChunkRecord;
 use crate::grid::Coords;
+use crate::txn::WriterState;
 
 use super::{Content, Job, PARALLEL_MIN, Staged};
 
@@ -31,15 +32,16 @@ impl Job<'_> {
             let covered = layout.chunk.grid.covered(c, &layout.domain);
             self.plan.covers(c, &covered)
         };
-        if !self.writer.places(len) || !chunks.iter().all(covered) {
+        if !WriterState::places(len) || !chunks.iter().all(covered) {
             return Ok(false);
         }
         let blank = self.each(chunks.iter().collect(), |c| self.is_blank(c, block))?;
         let mut work = Vec::with_capacity(chunks.len());
         for (c, blank) in chunks.iter().zip(blank) {
-            let place = match blank {
-                true => None,
-                false => self.writer.reserve(len, layout.payload_align())?,
+            let place = if blank {
+                None
+            } else {
+                self.writer.reserve(len, layout.payload_align())?
             };
             work.push((c, place));
         }
