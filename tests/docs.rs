@@ -40,6 +40,12 @@ fn every_excerpt_of_a_guide_stands_in_the_example_it_names() {
                 );
             }
         }
-        assert!(example.is_some(), "{} names no example", path.display());
+        // A page of figures guides nobody.
+        let is_guide = !path.ends_with("docs/performance.md");
+        assert!(
+            example.is_some() || !is_guide,
+            "{} names no example",
+            path.display()
+        );
     }
 }
